@@ -1,0 +1,1 @@
+"""Governed recall: recall wide, decide narrow."""
