@@ -1,1 +1,1 @@
-"""Placeholder."""
+"""Query analysis, channels, admission, fusion, the second stage, the trace."""

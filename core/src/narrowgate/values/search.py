@@ -199,6 +199,10 @@ class RerankTrace:
     latency_ms: float
 
 
+ChannelStatus = Literal["ok", "failed", "timeout", "incomplete", "skipped"]
+"""How a channel ended; `incomplete`: not all entries are indexed; `skipped`: nothing to ask it."""
+
+
 @attrs.frozen
 class ChannelTrace:
     """One channel as it went.
@@ -206,7 +210,7 @@ class ChannelTrace:
     Attributes:
         component: its full name.
         kind: what it matches by.
-        status: `ok`, or `failed`, `timeout`, `incomplete` (not all entries are indexed), or `skipped`.
+        status: see `ChannelStatus`.
         reason: an exception's type or a code, without content; `None` when ok.
         found: hits it returned.
         admitted: hits left after admission and pinning.
@@ -217,7 +221,7 @@ class ChannelTrace:
 
     component: str
     kind: ChannelKind
-    status: Literal["ok", "failed", "timeout", "incomplete", "skipped"]
+    status: ChannelStatus
     reason: str | None = None
     found: int = 0
     admitted: int = 0

@@ -1,0 +1,249 @@
+"""The search service: a query's way from text to page. No step goes back (design, section 3)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from time import perf_counter
+
+import anyio
+import attrs
+
+from narrowgate.errors import CapabilityError, DeadlineError, InputError, TextError
+from narrowgate.recall.admission import admit_lexical, admit_vector, needs_text
+from narrowgate.recall.analysis import ANALYSER_VERSION, analyse_query, index_terms
+from narrowgate.recall.channels import Asked, NamedChannel, ask, choose
+from narrowgate.recall.fusion import NAME as FUSION_NAME
+from narrowgate.recall.fusion import Fused, fuse
+from narrowgate.recall.ranks import as_hit
+from narrowgate.recall.second_stage import Judged, NamedReranker, SecondStage
+from narrowgate.recall.settings import RerankSettings, SearchSettings
+from narrowgate.seams.ports import EntryStore
+from narrowgate.values.decision import NO_USAGE, Usage
+from narrowgate.values.entry import EntryVersion
+from narrowgate.values.identity import check_id
+from narrowgate.values.search import (
+    AnalysedQuery,
+    Candidate,
+    ChannelHit,
+    ChannelKind,
+    ChannelQuery,
+    ChannelTrace,
+    Mode,
+    SearchPage,
+    SearchRequest,
+    SearchTrace,
+)
+
+__all__ = ["NamedChannel", "NamedReranker", "SearchService"]
+
+_Key = tuple[str, str, int]
+
+
+class SearchService:
+    """Searches memories through the channels of a composition, and lets its second stage choose.
+
+    Args:
+        store: resolves identities to texts, all in one snapshot.
+        channels: at most one of each kind, in configuration order.
+        reranker: the second stage; `None` is off, and then nothing of it appears on a page.
+        settings: the section `[search]`.
+        rerank: the section `[rerank]`.
+
+    Raises:
+        CapabilityError: two channels of one kind.
+    """
+
+    def __init__(
+        self,
+        store: EntryStore,
+        channels: Sequence[NamedChannel],
+        reranker: NamedReranker | None = None,
+        settings: SearchSettings | None = None,
+        rerank: RerankSettings | None = None,
+    ) -> None:
+        kinds = [item.channel.kind for item in channels]
+        if len(set(kinds)) != len(kinds):
+            raise CapabilityError(f"two channels of one kind in use ({', '.join(item.name for item in channels)}): keep one")
+        self._store = store
+        self._channels = tuple(channels)
+        self._settings = settings or SearchSettings()
+        self._second_stage = SecondStage(reranker, rerank or RerankSettings()) if reranker is not None else None
+
+    async def search(self, request: SearchRequest) -> SearchPage:
+        """Answer `request`.
+
+        A blank query, or one of punctuation alone, has an empty page.
+
+        Raises:
+            InputError: `limit-range`, `no-memory`, `id-format`, or a `TextError` of `normalise_text`.
+            CapabilityError: the mode is not to be had.
+            ChannelError: a channel failed and the mode does not go on without it.
+            RerankError: the second stage failed.
+            DeadlineError: the search took longer than `[search] deadline`.
+        """
+        started = perf_counter()
+        memories = _checked(request)
+        chosen = choose(self._channels, request.mode)
+        query = _analysed(request.text)
+        if query is None or not query.terms:
+            return _empty_page(request, chosen, query, started, self._settings.admission)
+        spent: list[Usage] = []
+        try:
+            with anyio.fail_after(self._settings.deadline):
+                return await self._search(request, memories, chosen, query, started, spent)
+        except TimeoutError as error:
+            raise DeadlineError(
+                f"the search took longer than {self._settings.deadline:g} s ([search] deadline)", sum(spent, NO_USAGE)
+            ) from error
+
+    async def _search(
+        self,
+        request: SearchRequest,
+        memories: tuple[str, ...],
+        chosen: Sequence[NamedChannel],
+        query: AnalysedQuery,
+        started: float,
+        spent: list[Usage],
+    ) -> SearchPage:
+        coarse_limit = request.limit
+        if self._second_stage is not None:
+            coarse_limit = max(request.limit, self._settings.candidate_limit)
+        depth = max(4 * coarse_limit, 32)
+        asked = await ask(
+            chosen,
+            ChannelQuery(query, memories, tuple(request.filters), depth),
+            request.mode,
+            self._settings.channel_deadline,
+        )
+        spent.extend(item.trace.usage for item in asked)
+        revisions = _pinned(asked)
+        lists = await self._admit(asked, query, revisions)
+        pool = await self._pool(fuse(lists), revisions, coarse_limit)
+        judged: Judged | None = None
+        if self._second_stage is not None and pool:
+            judged = await self._second_stage.judge(query.text, pool, request.limit)
+            spent.append(judged.trace.usage)
+        trace = SearchTrace(
+            requested_mode=request.mode,
+            mode=_real_mode(asked),
+            analyser=query.analyser,
+            terms=len(query.terms),
+            channels=tuple(_admitted(item, lists) for item in asked),
+            admission=self._settings.admission,
+            fusion=FUSION_NAME,
+            coarse=len(pool),
+            revisions=revisions,
+            rerank=judged.trace if judged is not None else None,
+            latency_ms=(perf_counter() - started) * 1000,
+        )
+        return SearchPage(
+            mode=trace.mode,
+            hits=judged.hits if judged is not None else tuple(as_hit(item) for item in pool[: request.limit]),
+            status=judged.trace.status if judged is not None else "not_applied",
+            reason=judged.trace.reason if judged is not None else None,
+            usage=sum(spent, NO_USAGE),
+            trace=trace,
+        )
+
+    async def _admit(
+        self, asked: Sequence[Asked], query: AnalysedQuery, revisions: Mapping[str, int]
+    ) -> dict[ChannelKind, Sequence[ChannelHit]]:
+        """Return each channel's hits that pass admission; those that do not never come back to fill the limit."""
+        preset = self._settings.admission
+        lists: dict[ChannelKind, Sequence[ChannelHit]] = {}
+        for item in asked:
+            if item.result is None:
+                continue
+            hits: Sequence[ChannelHit] = item.result.hits
+            if item.kind is ChannelKind.VECTOR:
+                hits = [hit for hit in hits if admit_vector(hit.score, item.source.threshold)]
+            elif needs_text(preset) and hits:
+                texts = await self._store.resolve(revisions, hits)
+                hits = [
+                    hit
+                    for hit in hits
+                    if (found := texts.get((hit.memory, hit.entry, hit.version))) is not None
+                    and admit_lexical(preset, query, set(index_terms(found.content.text)))
+                ]
+            lists[item.kind] = hits
+        return lists
+
+    async def _pool(self, fused: Sequence[Fused], revisions: Mapping[str, int], size: int) -> list[Candidate]:
+        """Return the first `size` fused candidates that were current and active at the pinned revisions.
+
+        Channels may have seen different revisions while another process wrote: what is not in the pinned one is left out,
+        so that a page never mixes two. Only as many texts are read as the pool has places.
+        """
+        pool: list[Candidate] = []
+        position = 0
+        while len(pool) < size and position < len(fused):
+            part = fused[position : position + size - len(pool)]
+            position += len(part)
+            found = await self._store.resolve(revisions, [ChannelHit(*item.key, item.score) for item in part])
+            for item in part:
+                version = found.get(item.key)
+                if version is not None:
+                    pool.append(_candidate(len(pool) + 1, item, version))
+        return pool
+
+
+def _checked(request: SearchRequest) -> tuple[str, ...]:
+    if not 1 <= request.limit <= 100:
+        raise InputError("limit-range", f"limit is {request.limit}; it must be 1..100")
+    memories = tuple(dict.fromkeys(check_id(memory, "memory") for memory in request.memories))
+    if not memories:
+        raise InputError("no-memory", "name at least one memory to search")
+    return memories
+
+
+def _analysed(text: str) -> AnalysedQuery | None:
+    try:
+        return analyse_query(text)
+    except TextError as error:
+        if error.code == "text-empty":
+            return None
+        raise
+
+
+def _pinned(asked: Sequence[Asked]) -> dict[str, int]:
+    """Return, for each memory, the newest revision that a channel saw: what was superseded by then is left out."""
+    revisions: dict[str, int] = {}
+    for item in asked:
+        if item.result is not None:
+            for memory, revision in item.result.revisions.items():
+                revisions[memory] = max(revision, revisions.get(memory, 0))
+    return revisions
+
+
+def _real_mode(asked: Sequence[Asked]) -> Mode:
+    kinds = {item.kind for item in asked if item.result is not None}
+    return Mode.HYBRID if len(kinds) > 1 else Mode(kinds.pop().value)
+
+
+def _admitted(item: Asked, lists: Mapping[ChannelKind, Sequence[ChannelHit]]) -> ChannelTrace:
+    return attrs.evolve(item.trace, admitted=len(lists.get(item.kind, ())))
+
+
+def _candidate(rank: int, item: Fused, version: EntryVersion) -> Candidate:
+    return Candidate(rank, version.ref, version.content, item.score, item.matched_by)
+
+
+def _empty_page(
+    request: SearchRequest, chosen: Sequence[NamedChannel], query: AnalysedQuery | None, started: float, admission: str
+) -> SearchPage:
+    kinds = {item.channel.kind for item in chosen}
+    mode = Mode.HYBRID if len(kinds) > 1 else Mode(kinds.pop().value)
+    trace = SearchTrace(
+        requested_mode=request.mode,
+        mode=mode,
+        analyser=query.analyser if query is not None else ANALYSER_VERSION,
+        terms=0,
+        channels=tuple(ChannelTrace(item.name, item.channel.kind, "skipped", "no_terms") for item in chosen),
+        admission=admission,
+        fusion=FUSION_NAME,
+        coarse=0,
+        revisions={},
+        rerank=None,
+        latency_ms=(perf_counter() - started) * 1000,
+    )
+    return SearchPage(mode, (), "not_applied", None, NO_USAGE, trace)
