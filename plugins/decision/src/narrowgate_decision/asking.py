@@ -1,0 +1,99 @@
+"""Putting the questions of a wave to a backend: batches, bounded concurrency, and a cost that is right whatever happens."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import anyio
+from anyio.lowlevel import checkpoint, checkpoint_if_cancelled
+
+from narrowgate.decisions import DecisionRequest, DecisionResult, Usage, checked, checked_many, cost_of, total, unreported
+from narrowgate.errors import DecisionError, RerankError
+from narrowgate.seams.ports import DecisionBackend
+
+
+class Asker:
+    """Asks one backend for the length of one scan and keeps the account.
+
+    Args:
+        backend: the bare backend, never the fail-open envelope.
+        max_concurrency: the most requests under way at once, >= 1; `None` for the backend's own bound. The smaller holds.
+
+    Raises:
+        RerankError: the backend states a batch limit or a concurrency below 1.
+    """
+
+    def __init__(self, backend: DecisionBackend, max_concurrency: int | None = None) -> None:
+        self._backend = backend
+        self._batch_limit, concurrency = backend.batch_limit, backend.concurrency
+        if self._batch_limit < 1 or concurrency < 1:
+            raise RerankError(f"decision backend {backend.policy_id!r} states a batch_limit or concurrency below 1")
+        self._workers = concurrency if max_concurrency is None else min(concurrency, max_concurrency)
+        self._costs: list[Usage] = []
+
+    @property
+    def usage(self) -> Usage:
+        """What was really asked so far; a call that was cancelled on its way counts, with unknown tokens."""
+        return total(self._costs)
+
+    async def ask(self, requests: Sequence[DecisionRequest]) -> list[DecisionResult]:
+        """Return one verdict for each request, in order.
+
+        When a call fails, no further one is started, and those under way are cancelled and waited for.
+
+        Raises:
+            RerankError: the first failure; carries `usage`.
+        """
+        size = self._batch_limit
+        batches = [requests[start : start + size] for start in range(0, len(requests), size)]
+        answers: list[Sequence[DecisionResult]] = [()] * len(batches)
+        failures: list[Exception] = []
+        open_batches = enumerate(batches)
+
+        async def work() -> None:
+            for place, batch in open_batches:
+                # A backend that never waits would else keep deadline and cancellation from being noticed.
+                await checkpoint()
+                # The cancellation reaches this task at its next wait only, which may lie inside a call.
+                if failures:
+                    return
+                try:
+                    answers[place] = await self._call(batch)
+                except Exception as error:  # noqa: BLE001 - kept, and raised below once every call has ended
+                    failures.append(error)
+                    group.cancel_scope.cancel()
+                    return
+
+        async with anyio.create_task_group() as group:
+            for _ in range(min(self._workers, len(batches))):
+                group.start_soon(work)
+        if failures:
+            # A backend may turn a cancellation into an error of its own; the cancellation still counts.
+            await checkpoint_if_cancelled()
+            raise self._failed(failures[0]) from failures[0]
+        return [result for answer in answers for result in answer]
+
+    async def _call(self, batch: Sequence[DecisionRequest]) -> Sequence[DecisionResult]:
+        entry = len(self._costs)
+        # Entered before the call and corrected after it, so that a cancelled call stays in the account.
+        self._costs.append(unreported(len(batch)))
+        try:
+            results: Sequence[DecisionResult]
+            if self._batch_limit > 1:
+                results = checked_many(await self._backend.evaluate_many(batch), len(batch))
+            else:
+                results = (checked(await self._backend.evaluate(batch[0])),)
+        except Exception as error:
+            self._costs[entry] = cost_of(error, len(batch))
+            raise
+        self._costs[entry] = total(result.usage for result in results)
+        if any(result.used_fallback for result in results):
+            raise DecisionError("it answered for a backend that is down (used_fallback), which is no verdict")
+        return results
+
+    def _failed(self, error: Exception) -> RerankError:
+        # Only our own errors promise a message without content.
+        detail = f": {error}" if isinstance(error, DecisionError) else ""
+        return RerankError(
+            f"decision backend {self._backend.policy_id!r} failed with {type(error).__name__}{detail}", self.usage
+        )

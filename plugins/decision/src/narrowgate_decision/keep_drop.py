@@ -1,0 +1,105 @@
+"""The keep/drop reranker: "does this text hold evidence that answers the query?", once for each distinct text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import anyio
+
+from narrowgate.decisions import RERANK_KIND, DecisionOutcome, DecisionRequest
+from narrowgate.errors import RerankError
+from narrowgate.seams.ports import DecisionBackend
+from narrowgate.values.search import Candidate, RerankDecision, Verdict
+from narrowgate_decision.asking import Asker
+from narrowgate_decision.scan import Scan
+from narrowgate_decision.settings import KeepDropSettings
+
+POLICY: Final = "memory.rerank.decision.v1"
+"""The versioned policy. Another question, or another rule of selection, is another version."""
+
+QUESTION: Final = "Does this text hold evidence that answers the query?"
+"""What is asked of each candidate: the subject is the candidate's text, the one piece of evidence is the query."""
+
+_DEFAULTS: Final = KeepDropSettings()
+
+
+class KeepDrop:
+    """A `Reranker` that keeps or drops each candidate on its own.
+
+    It selects what a scan of the pool in coarse order selects that asks about one candidate after another and stops when
+    `limit` are kept, and it asks exactly what that scan asks; but it asks together what the scan is certain to ask (see
+    `narrowgate_decision.scan`). The selection is in coarse order and never padded.
+
+    Args:
+        backend: the bare backend. An outage must be an error here, so that the fail-open envelope has no place.
+        settings: see `KeepDropSettings`.
+    """
+
+    def __init__(self, backend: DecisionBackend, settings: KeepDropSettings = _DEFAULTS) -> None:
+        self._backend = backend
+        self._settings = settings
+        self._keep = frozenset(settings.keep)
+
+    @property
+    def policy_id(self) -> str:
+        """`POLICY` and every other than default setting that changes a selection: `...v1;keep=yes;nothing-kept=empty`."""
+        parts = [POLICY]
+        if self._keep != frozenset(_DEFAULTS.keep):
+            parts.append("keep=" + "+".join(outcome for outcome in DecisionOutcome if outcome in self._keep))
+        if self._settings.on_nothing_kept != _DEFAULTS.on_nothing_kept:
+            parts.append(f"nothing-kept={self._settings.on_nothing_kept}")
+        return ";".join(parts)
+
+    async def rerank(self, query: str, candidates: Sequence[Candidate], limit: int) -> RerankDecision:
+        """Return the ranks kept, in coarse order, with a verdict for every candidate that the scan reached.
+
+        Args:
+            query: the normalised query text.
+            candidates: the coarse pool, at least one, with ranks 1, 2, ... in order.
+            limit: 1 .. len(candidates).
+
+        Raises:
+            ValueError: bounds.
+            RerankError: a call failed, an answer was no verdict, or the deadline passed. Its `usage` counts every call that
+                was started, the failed and the cancelled ones too.
+        """
+        if not candidates:
+            raise ValueError("candidates must hold at least one")
+        if not 1 <= limit <= len(candidates):
+            raise ValueError(f"limit must lie in 1..{len(candidates)}, the number of candidates")
+        if any(candidate.rank != place for place, candidate in enumerate(candidates, 1)):
+            raise ValueError("candidates must come in coarse order, with ranks 1, 2, ...")
+        scan = Scan([candidate.content.text for candidate in candidates], limit, self._keep)
+        asker = Asker(self._backend, self._settings.max_concurrency)
+        with anyio.move_on_after(self._settings.deadline):
+            while wave := scan.wave():
+                requests = [DecisionRequest(RERANK_KIND, QUESTION, text, (query,)) for text in wave]
+                scan.learn(dict(zip(wave, await asker.ask(requests), strict=True)))
+            return self._decision(scan, asker)
+        raise RerankError(
+            f"decision backend {self._backend.policy_id!r} did not judge enough candidates within the deadline of "
+            f'{self._settings.deadline:g} s: raise `deadline` in [settings."decision.keep-drop"], or lower candidate_limit',
+            asker.usage,
+        )
+
+    def _decision(self, scan: Scan, asker: Asker) -> RerankDecision:
+        fallback = not scan.kept and self._settings.on_nothing_kept == "coarse"
+        return RerankDecision(
+            selected_ranks=tuple(range(1, scan.limit + 1)) if fallback else tuple(scan.kept),
+            usage=asker.usage,
+            used_fallback=fallback,
+            nothing_kept=not scan.kept,
+            verdicts=tuple(self._verdict(scan, place) for place in range(1, scan.reached + 1)),
+        )
+
+    def _verdict(self, scan: Scan, place: int) -> Verdict:
+        result = scan.known[scan.texts[place - 1]]
+        return Verdict(
+            rank=place,
+            outcome=result.outcome,
+            kept=result.outcome in self._keep,
+            probability=result.probability,
+            score=result.score,
+            reason=result.reason,
+        )

@@ -1,0 +1,43 @@
+"""What an operator can set about the keep/drop reranker: the section `[settings."decision.keep-drop"]`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Literal
+
+import attrs
+from attrs import validators as v
+
+from narrowgate.decisions import DecisionOutcome
+
+
+def _outcomes(values: Iterable[str]) -> tuple[DecisionOutcome, ...]:
+    return tuple(DecisionOutcome(value) for value in values)
+
+
+def _distinct(
+    _: object, attribute: attrs.Attribute[tuple[DecisionOutcome, ...]], value: tuple[DecisionOutcome, ...]
+) -> None:
+    if not value or len(set(value)) != len(value):
+        raise ValueError(f"{attribute.name} must name at least one of yes, no and abstain, none of them twice")
+
+
+@attrs.frozen(kw_only=True)
+class KeepDropSettings:
+    """The section `[settings."decision.keep-drop"]`.
+
+    Attributes:
+        keep: the outcomes that keep a candidate, at least one. A backend that declines to judge does not drop evidence, so
+            that `abstain` keeps unless it is left out here.
+        on_nothing_kept: what is returned when every candidate was judged and none kept: the `coarse` head, marked as a
+            fallback, or nothing (`empty`).
+        deadline: seconds for a whole scan, finite and > 0.
+        max_concurrency: the most requests under way at once, >= 1; `None` for what the backend allows. The smaller holds.
+    """
+
+    keep: tuple[DecisionOutcome, ...] = attrs.field(
+        default=(DecisionOutcome.YES, DecisionOutcome.ABSTAIN), converter=_outcomes, validator=_distinct
+    )
+    on_nothing_kept: Literal["coarse", "empty"] = attrs.field(default="coarse", validator=v.in_(("coarse", "empty")))
+    deadline: float = attrs.field(default=30.0, validator=[v.gt(0), v.lt(float("inf"))])
+    max_concurrency: int | None = attrs.field(default=None, validator=v.optional([v.instance_of(int), v.ge(1)]))

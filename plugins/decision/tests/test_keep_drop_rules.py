@@ -1,0 +1,136 @@
+"""Bounds, keep sets, the nothing-kept rule, and what the plugin offers."""
+
+from __future__ import annotations
+
+from importlib.metadata import entry_points
+
+import cattrs
+import pytest
+
+from narrowgate.decisions import DecisionOutcome, DecisionResult, Usage
+from narrowgate.seams import API_VERSION, Deps, Need, Seam
+from narrowgate.seams.ports import Reranker
+from narrowgate.values.search import Verdict
+from narrowgate_decision import POLICY, KeepDrop, KeepDropSettings
+
+YES, NO, ABSTAIN = DecisionOutcome.YES, DecisionOutcome.NO, DecisionOutcome.ABSTAIN
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(("size", "limit"), [(0, 1), (3, 0), (3, 4), (3, -1)])
+async def test_bounds(scripted, pool, size, limit):
+    """No candidates, or a limit outside 1..n, is the caller's error: nothing is asked."""
+    backend = scripted({})
+    with pytest.raises(ValueError, match=r"limit|candidates"):
+        await KeepDrop(backend).rerank("q", pool([f"t{n}" for n in range(size)]), limit)
+    assert backend.sent == 0
+
+
+@pytest.mark.anyio
+async def test_a_pool_out_of_order_is_refused(scripted, pool):
+    """Ranks are the only name of a candidate, so that a pool whose ranks are not its places is refused."""
+    with pytest.raises(ValueError, match="order"):
+        await KeepDrop(scripted({})).rerank("q", pool(["a", "b"])[::-1], 1)
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(("keep", "selected"), [(("yes", "abstain"), (1, 3)), (("yes",), (1,)), (("abstain",), (3,))])
+async def test_the_keep_set_decides(scripted, pool, keep, selected):
+    """A healthy abstention keeps by default and drops when the keep set leaves it out."""
+    backend = scripted({"a": YES, "b": NO, "c": ABSTAIN})
+    decision = await KeepDrop(backend, KeepDropSettings(keep=keep)).rerank("q", pool(["a", "b", "c"]), 3)
+    assert decision.selected_ranks == selected
+    assert not decision.used_fallback
+    assert not decision.nothing_kept
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(("rule", "selected", "fallback"), [("coarse", (1, 2), True), ("empty", (), False)])
+async def test_nothing_kept(scripted, pool, rule, selected, fallback):
+    """When every candidate is dropped, the setting says what is returned, and the decision says that it happened."""
+    backend = scripted(dict.fromkeys("abc", NO))
+    decision = await KeepDrop(backend, KeepDropSettings(on_nothing_kept=rule)).rerank("q", pool(list("abc")), 2)
+    assert decision.selected_ranks == selected
+    assert decision.used_fallback is fallback
+    assert decision.nothing_kept is True
+    assert decision.usage == Usage(3, 3, 21, 3)
+    assert [v.kept for v in decision.verdicts] == [False, False, False]
+
+
+@pytest.mark.anyio
+async def test_never_pads(scripted, pool):
+    """One candidate kept of five with a limit of four is a page of one: padding would bring back what was rejected."""
+    decision = await KeepDrop(scripted(dict.fromkeys("abde", NO) | {"c": YES})).rerank("q", pool(list("abcde")), 4)
+    assert decision.selected_ranks == (3,)
+
+
+@pytest.mark.anyio
+async def test_reaches_below_the_limit(scripted, pool):
+    """Case 29: the whole pool of 30 is judged, so that gold at coarse rank 7 is returned on a page of 5."""
+    texts = [f"t{rank}" for rank in range(1, 31)]
+    decision = await KeepDrop(scripted(dict.fromkeys(texts, NO) | {"t7": YES})).rerank("q", pool(texts), 5)
+    assert decision.selected_ranks == (7,)
+    assert len(decision.verdicts) == 30
+
+
+@pytest.mark.anyio
+async def test_verdicts_carry_what_the_backend_said(scripted, pool):
+    """Probability, score and reason reach the trace for the dropped and for every repeat of a text."""
+    told = DecisionResult(NO, "x", Usage(1, 1), probability=0.25, score=-1.5, reason="number_differs")
+    decision = await KeepDrop(scripted({"a": told, "b": YES})).rerank("q", pool(["a", "b", "a"]), 3)
+    assert decision.verdicts == (
+        Verdict(1, NO, False, 0.25, -1.5, "number_differs"),
+        Verdict(2, YES, True),
+        Verdict(3, NO, False, 0.25, -1.5, "number_differs"),
+    )
+
+
+@pytest.mark.parametrize(
+    ("settings", "policy_id"),
+    [
+        ({}, POLICY),
+        ({"keep": ("abstain", "yes"), "deadline": 5, "max_concurrency": 2}, POLICY),
+        ({"keep": ("yes",)}, POLICY + ";keep=yes"),
+        ({"keep": ("no", "yes")}, POLICY + ";keep=yes+no"),
+        ({"on_nothing_kept": "empty"}, POLICY + ";nothing-kept=empty"),
+        ({"keep": ["yes"], "on_nothing_kept": "empty"}, POLICY + ";keep=yes;nothing-kept=empty"),
+    ],
+)
+def test_the_policy_id_tells_what_changes_a_selection(scripted, settings, policy_id):
+    """What changes a selection is in the version; the order of the keep set, deadline and concurrency are not."""
+    assert KeepDrop(scripted({}), KeepDropSettings(**settings)).policy_id == policy_id
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"keep": ()},
+        {"keep": ("yes", "yes")},
+        {"keep": ("maybe",)},
+        {"on_nothing_kept": "pad"},
+        {"deadline": 0},
+        {"deadline": float("inf")},
+        {"deadline": float("nan")},
+        {"max_concurrency": 0},
+    ],
+)
+def test_settings_out_of_range(settings):
+    """A setting outside its range is refused by name."""
+    with pytest.raises(ValueError, match=rf"{next(iter(settings))}|maybe"):
+        KeepDropSettings(**settings)
+
+
+@pytest.mark.anyio
+async def test_the_plugin_offers_the_reranker(scripted, pool):
+    """The entry point leads to a component that a configuration table and a backend turn into a working reranker."""
+    (entry,) = entry_points(group="narrowgate.plugins", name="decision")
+    module = entry.load()
+    assert (module.PLUGIN.id, module.PLUGIN.api) == ("decision", API_VERSION)
+    (component,) = module.narrowgate_rerankers()
+    assert (component.name, component.seam) == ("decision.keep-drop", Seam.RERANKER)
+    assert component.needs == (Need(Seam.DECISION_BACKEND),)
+    settings = cattrs.structure({"keep": ["yes"], "deadline": 3}, component.settings)
+    deps = Deps({Seam.DECISION_BACKEND: (scripted({"a": ABSTAIN, "b": YES}),)}, analyser="any")
+    async with component.build(settings, deps) as reranker:
+        assert isinstance(reranker, Reranker)
+        assert (await reranker.rerank("q", pool(["a", "b"]), 1)).selected_ranks == (2,)
