@@ -79,9 +79,9 @@ async def test_verdicts_carry_what_the_backend_said(scripted, pool):
     told = DecisionResult(NO, "x", Usage(1, 1), probability=0.25, score=-1.5, reason="number_differs")
     decision = await KeepDrop(scripted({"a": told, "b": YES})).rerank("q", pool(["a", "b", "a"]), 3)
     assert decision.verdicts == (
-        Verdict(1, NO, False, 0.25, -1.5, "number_differs"),
-        Verdict(2, YES, True),
-        Verdict(3, NO, False, 0.25, -1.5, "number_differs"),
+        Verdict(1, NO, kept=False, probability=0.25, score=-1.5, reason="number_differs"),
+        Verdict(2, YES, kept=True),
+        Verdict(3, NO, kept=False, probability=0.25, score=-1.5, reason="number_differs"),
     )
 
 

@@ -155,3 +155,14 @@ async def test_asks_about_the_text_with_the_query_as_evidence(scripted, pool):
     (request,) = backend.requests
     assert (request.decision_kind, request.question) == (RERANK_KIND, QUESTION)
     assert (request.subject, request.evidence) == ("text", ("who?",))
+
+
+@pytest.mark.anyio
+async def test_the_example_of_the_readme(scripted, pool):
+    """The trace that the README shows is the trace that comes out."""
+    backend = scripted({"a": YES, "b": NO, "c": NO, "d": ABSTAIN, "e": YES}, batch_limit=8)
+    decision = await KeepDrop(backend).rerank("q", pool(["a", "b", "c", "b", "d", "e"]), 2)
+    assert backend.batches == [["a", "b"], ["c"], ["d"]]
+    assert decision.selected_ranks == (1, 5)
+    assert [v.kept for v in decision.verdicts] == [True, False, False, False, True]
+    assert (decision.usage.calls, decision.usage.requests) == (4, 3)

@@ -31,7 +31,8 @@ class KeepDropSettings:
             that `abstain` keeps unless it is left out here.
         on_nothing_kept: what is returned when every candidate was judged and none kept: the `coarse` head, marked as a
             fallback, or nothing (`empty`).
-        deadline: seconds for a whole scan, finite and > 0.
+        deadline: seconds for a whole scan, finite and > 0. Below the search's own deadline (30 s by default), so that a
+            backend that hangs fails this stage, with its cost and by its role's rule, and not the whole search.
         max_concurrency: the most requests under way at once, >= 1; `None` for what the backend allows. The smaller holds.
     """
 
@@ -39,5 +40,5 @@ class KeepDropSettings:
         default=(DecisionOutcome.YES, DecisionOutcome.ABSTAIN), converter=_outcomes, validator=_distinct
     )
     on_nothing_kept: Literal["coarse", "empty"] = attrs.field(default="coarse", validator=v.in_(("coarse", "empty")))
-    deadline: float = attrs.field(default=30.0, validator=[v.gt(0), v.lt(float("inf"))])
+    deadline: float = attrs.field(default=20.0, validator=[v.gt(0), v.lt(float("inf"))])
     max_concurrency: int | None = attrs.field(default=None, validator=v.optional([v.instance_of(int), v.ge(1)]))
