@@ -115,8 +115,8 @@ def bench(session: nox.Session) -> None:
 def run_pytest(session: nox.Session, arguments: Iterable[str]) -> None:
     """Run pytest with the wheels' folders in the environment, and with a data directory that is not the user's."""
     env = {
-        "NARROWGATE_WHEELS": str(ours_dir(session)),
-        "NARROWGATE_OTHER_WHEELS": str(others_dir(session)),
+        "TEST_WHEELS_OURS": str(ours_dir(session)),
+        "TEST_WHEELS_OTHERS": str(others_dir(session)),
         "XDG_DATA_HOME": session.create_tmp(),
         "OPENBLAS_NUM_THREADS": "1",
     }
