@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable
 from datetime import UTC, tzinfo
@@ -63,12 +64,19 @@ def parse_filter(text: str, *, zone: tzinfo = UTC) -> Filter:
             raise FilterError("filter-operator", f"{field} knows = and ^= only")
         return Filter(field, op, value)
     name = field if field.startswith("attributes.") else f"attributes.{field}"
-    if op in ("ge", "lt"):
-        try:
-            return Filter(name, op, float(value))
-        except ValueError:
-            raise FilterError("filter-operator", f"{field}: >= and < need a number") from None
-    return Filter(name, op, value)
+    if name == "attributes.":
+        raise FilterError("filter-format", "attributes. must be followed by an attribute's name")
+    return Filter(name, op, _bound(field, value) if op in ("ge", "lt") else value)
+
+
+def _bound(field: str, value: str) -> float:
+    try:
+        bound = float(value)
+    except ValueError:
+        bound = math.nan
+    if not math.isfinite(bound):
+        raise FilterError("filter-operator", f"{field}: >= and < need a finite number")
+    return bound
 
 
 def _time_filter(op: FilterOp, value: str, zone: tzinfo) -> Filter:

@@ -33,7 +33,9 @@ def normalise_text(raw: object, *, what: str = "text", max_bytes: int = MAX_TEXT
     text = raw if raw.isascii() else unicodedata.normalize("NFC", raw)
     if "\r" in text:
         text = text.replace("\r\n", "\n").replace("\r", "\n")
-    text = text.strip().removeprefix("\ufeff").strip()
+    text = text.strip()
+    while text.startswith("\ufeff"):
+        text = text.lstrip("\ufeff").lstrip()
     if not text:
         raise TextError("text-empty", f"{what} is empty or only white space")
     if not text.isprintable():

@@ -7,11 +7,14 @@ the caller names, UTC where none is named. Comparison is by instant; the offset 
 from __future__ import annotations
 
 import re
-from datetime import UTC, date, datetime, tzinfo
+from datetime import UTC, date, datetime, timedelta, tzinfo
 from typing import Final
 
 from narrowgate.errors import InputError
 
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_FIRST: Final = (datetime.min.replace(tzinfo=UTC) - _EPOCH) // timedelta(microseconds=1)
+_LAST: Final = (datetime.max.replace(tzinfo=UTC) - _EPOCH) // timedelta(microseconds=1)
 _ISO: Final = re.compile(r"\d{4}-\d{2}-\d{2}([T ].+)?")
 
 
@@ -49,6 +52,7 @@ def instant_micros(moment: datetime) -> int:
     Raises:
         InputError: `time-range` when the instant lies outside the years 1 to 9999 in UTC.
     """
-    epoch = datetime(1970, 1, 1, tzinfo=UTC)
-    delta = moment - epoch
-    return (delta.days * 86_400 + delta.seconds) * 1_000_000 + delta.microseconds
+    micros = (moment - _EPOCH) // timedelta(microseconds=1)
+    if not _FIRST <= micros <= _LAST:
+        raise InputError("time-range", "the time lies outside the years 1 to 9999 in UTC")
+    return micros
