@@ -23,11 +23,16 @@ ENGLISH: Final = _words(
     who whom whose why will with within without would yet you your yours yourself yourselves
     arent cant couldnt didnt doesnt dont hadnt hasnt havent isnt mightnt mustnt neednt shant shouldnt wasnt werent wont
     wouldnt
+    happen kind thing way
     d e g ll m re s t ve
     """
 )
 """English closed-class words; contractions as the analyser leaves them ("don't" is indexed as "dont"); the single letters
-that are left of "e.g.", "i.e." and clitics."""
+that are left of "e.g.", "i.e." and clitics; and the few nouns and verbs that questions are framed with."""
 
-HAN_FUNCTION: Final = frozenset("的了是吗嗎呢吧啊呀着著么麼嘛")
-"""Chinese particles and the copula; as single characters they are in nearly every sentence."""
+HAN_FUNCTION: Final = frozenset(
+    "的了着著吗嗎呢吧啊呀嘛么麼之们們个個是有在"  # particles, suffixes, the measure word of all work, "be", "have", "at"
+    "我你您他她它这這那什怎哪谁誰几幾其"  # pronouns, question words
+    "和与與及或而但也都就还還很不可能把被对對从從到为為以于於来來一"  # conjunctions, adverbs, prepositions, auxiliaries
+)
+"""Chinese function characters. Left out of queries as single characters only: the bigrams that hold them stay."""

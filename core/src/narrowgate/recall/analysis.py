@@ -13,6 +13,7 @@ from typing import Any, Final, Literal, NamedTuple
 
 import snowballstemmer  # type: ignore[import-untyped]
 
+from narrowgate.recall._irregular import IRREGULAR
 from narrowgate.recall._scripts import MARK_CLASS, NGRAM_CLASS, compose, fold
 from narrowgate.recall._stopwords import ENGLISH, HAN_FUNCTION
 from narrowgate.values.search import AnalysedQuery
@@ -56,7 +57,7 @@ _stemmer: Final[Any] = snowballstemmer.stemmer("english")
 
 @lru_cache(maxsize=32_768)
 def _stem(word: str) -> str:
-    return word if word in ENGLISH else str(_stemmer.stemWord(word))
+    return word if word in ENGLISH else str(_stemmer.stemWord(IRREGULAR.get(word, word)))
 
 
 def _word(word: str) -> tuple[str, Kind]:
