@@ -60,6 +60,24 @@ async def test_a_fault_at_any_call_is_an_error_with_its_cost(
 
 
 @pytest.mark.anyio
+@pytest.mark.parametrize(("batch_limit", "asked"), [(1, 4), (2, 8)])
+async def test_a_failure_cancels_what_hangs_beside_it(scripted, pool, batch_limit, asked):
+    """The search does not wait for calls whose answers nobody wants any more; they count, nothing else is started."""
+    entered = []
+
+    async def one_returns():
+        entered.append(None)
+        if len(entered) < 4:
+            await never()
+
+    backend = scripted(dict.fromkeys(TEXTS, ValueError()), batch_limit=batch_limit, concurrency=4, waits=one_returns)
+    with pytest.raises(RerankError, match="ValueError") as caught:
+        await KeepDrop(backend).rerank("q", pool(TEXTS), 10)
+    assert (backend.sent, backend.cancelled, backend.under_way) == (4, 3, 0)
+    assert caught.value.usage == Usage(asked, 4, None, None)
+
+
+@pytest.mark.anyio
 async def test_an_auth_error_is_an_error_of_the_stage(scripted, pool):
     """Case 27: no coarse order and no invented score; the reason names backend and cause, without content."""
     backend = scripted({SECRET: DecisionError("HTTP 401: check the key", Usage(1, 1, 0, 0))})

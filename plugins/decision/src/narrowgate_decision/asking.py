@@ -54,7 +54,7 @@ class Asker:
             for place, batch in open_batches:
                 # A backend that never waits would else keep deadline and cancellation from being noticed.
                 await checkpoint()
-                # The cancellation reaches this task at its next wait only, which may lie inside a call.
+                # Sure at once, and not only when the cancellation below reaches this task.
                 if failures:
                     return
                 try:
