@@ -2,8 +2,9 @@
 
     <file>#<headings>/<opening>          2026-03.md#2026-03-02/standup/offsite-moved-to-the
 
-The opening is the first four words of the entry (`v1.4.2` is one, two Chinese or Japanese characters are one), the headings are
-those above it. An entry that has the same file, headings and opening as an earlier one gets `~2`, `~3`, ... appended.
+The opening is the first four words of the entry (`v1.4.2` is one, two Chinese or Japanese characters are one), for a table
+row its first cell; the headings are those above it. An entry that has the same file, headings and opening as an earlier one
+gets `~2`, `~3`, ... appended.
 
 Why not its place in the file: one bullet put in at the top would give every entry below a new version. Why not a digest of
 its text: an edited bullet would become a second entry, and the outdated one would go on being found. So an entry that is
