@@ -1,0 +1,156 @@
+"""Measure speed and memory against their floors and print one table.
+
+    python tests/bench/run.py [--sizes 10000 100000] [--only search ingest startup memory] [--data DIR] [--strict]
+
+Every figure that depends on the machine stands beside its floor: the bare work, measured in the same run, query by query.
+Texts are made by a seeded generator; the embedder is a hash of words, so that no model's time is in any figure.
+"""
+
+from __future__ import annotations
+
+import os
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before numpy: ours and the floor multiply with equally many threads
+
+import argparse
+import math
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import anyio
+import attrs
+import corpus
+import ingesting
+import memory
+import parts
+import quality
+import searching
+import startup
+
+WHAT: Final = ("startup", "ingest", "search", "memory")
+
+
+@attrs.frozen
+class Row:
+    """One line of the table.
+
+    Attributes:
+        what: what was measured.
+        ours: the figure with its unit.
+        floor: what it is held against.
+        ratio: ours / floor, or empty.
+        bound: what must hold.
+        ok: whether it does; `None` where nothing must.
+    """
+
+    what: str
+    ours: str
+    floor: str = ""
+    ratio: str = ""
+    bound: str = ""
+    ok: bool | None = None
+
+
+def main() -> int:
+    """Measure what the command line asks for; return the exit code."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--sizes", type=int, nargs="+", default=[10_000, 100_000], metavar="N", help="numbers of entries")
+    parser.add_argument("--only", nargs="+", choices=WHAT, default=WHAT, help="measure these alone")
+    parser.add_argument("--data", type=Path, metavar="DIR", help="labelled collections: also measure recall and decisions")
+    parser.add_argument("--strict", action="store_true", help="exit with 1 when a bound is missed")
+    asked = parser.parse_args()
+    rows = []
+    for row in measure(asked):
+        print(f"  {row.what}: {row.ours}", file=sys.stderr, flush=True)
+        rows.append(row)
+    show(rows)
+    missed = sum(row.ok is False for row in rows)
+    print(f"\n{len(rows)} figures, {missed} bound{'s' * (missed != 1)} missed")
+    return int(bool(missed) and asked.strict)
+
+
+def measure(asked: argparse.Namespace) -> Iterator[Row]:
+    """Yield the rows one by one, as they are measured."""
+    if "startup" in asked.only:
+        yield from _startup()
+    for size in asked.sizes:
+        if set(asked.only) - {"startup"}:
+            yield from _size(size, asked.only)
+    if asked.data is None:
+        print("recall and decisions: not measured, no --data DIR given", file=sys.stderr)
+    elif not asked.data.is_dir():
+        print(f"recall and decisions: not measured, {asked.data} is not there", file=sys.stderr)
+    else:
+        for figure in quality.measure(asked.data):
+            ok = figure.value >= figure.floor or math.isclose(figure.value, figure.floor)
+            yield Row(figure.name, f"{figure.value:.4f}", f"{figure.floor:.4f}", "", "at least the floor", ok)
+
+
+def _startup() -> Iterator[Row]:
+    times = startup.measure()
+    for what, value, bound in (
+        ("import narrowgate", times.imported, startup.IMPORT_MS),
+        ("narrowgate --help", times.help, startup.HELP_MS),
+    ):
+        ratio = f"{value / times.bare:.2f}"
+        yield Row(
+            what, f"{value:.0f} ms", f"{times.bare:.0f} ms (python -c pass)", ratio, f"< {bound:.0f} ms", value < bound
+        )
+
+
+def _size(size: int, only: list[str]) -> Iterator[Row]:
+    texts = corpus.make(size)
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        if "ingest" in only:
+            done = anyio.run(ingesting.measure, folder, texts)
+            yield Row(
+                f"ingest {size:,}, no embedding",
+                f"{done.seconds:.2f} s",
+                f"{done.floor:.2f} s (executemany)",
+                f"{done.ratio:.2f}",
+                f"<= {ingesting.RATIO:g}x",
+                done.ratio <= ingesting.RATIO,
+            )
+        if not {"search", "memory"} & set(only):
+            return
+        file = folder / "search.db"
+        seconds = anyio.run(ingesting.fill, file, texts.texts, parts.HashEmbedder())
+        yield Row(f"ingest {size:,}, hash embedder", f"{seconds:.2f} s")
+        if "search" in only:
+            for item in anyio.run(searching.measure, file, texts):
+                yield Row(
+                    f"search {size:,}, {item.mode}, p50",
+                    f"{item.p50:.2f} ms (p95 {item.p95:.2f})",
+                    f"{item.floor:.2f} ms",
+                    f"{item.ratio:.2f}",
+                    f"<= {searching.RATIO:g}x",
+                    item.ratio <= searching.RATIO,
+                )
+        if "memory" in only and (used := memory.measure(file, texts.queries[:50])) is not None:
+            matrix = size * parts.DIMENSION * 4 / (1 << 20)
+            yield Row(
+                f"peak memory {size:,}",
+                f"{used.peak:.0f} MiB",
+                f"{used.started:.0f} imports + {matrix:.0f} vectors",
+                f"{used.peak / (used.started + matrix):.2f}",
+            )
+
+
+def show(rows: list[Row]) -> None:
+    """Print the rows as a table."""
+    verdict = {True: "ok", False: "MISSED", None: ""}
+    cells = [("measure", "ours", "floor", "ratio", "bound", "")]
+    cells += [(row.what, row.ours, row.floor, row.ratio, row.bound, verdict[row.ok]) for row in rows]
+    widths = [max(len(line[column]) for line in cells) for column in range(6)]
+    for number, line in enumerate(cells):
+        print("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
+        if number == 0:
+            print("  ".join("-" * width for width in widths))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,97 @@
+"""Search against its floor: the same FTS5 statement and the same matrix product, bare, query by query in the same run."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from time import perf_counter
+from typing import Any, Final
+
+import apsw
+import attrs
+import numpy as np
+from corpus import Corpus
+from parts import MEMORY, HashEmbedder, opened, recorded
+
+DEPTH: Final = 40
+"""Candidates that a channel is asked for at a limit of 10."""
+
+RATIO: Final = 1.5
+
+
+@attrs.frozen
+class Timing:
+    """One mode, milliseconds.
+
+    Attributes:
+        mode: the search mode.
+        p50: median of a search.
+        p95: its 95th percentile.
+        floor: median of the bare statement, the bare product, or both.
+        ratio: median over the queries of search / floor.
+    """
+
+    mode: str
+    p50: float
+    p95: float
+    floor: float
+    ratio: float
+
+
+async def measure(file: Path, corpus: Corpus) -> list[Timing]:
+    """Return a timing for each mode on a file that holds `corpus`."""
+    embedder = HashEmbedder()
+    statements = await _statements(file, corpus.queries, embedder)
+    matrix = embedder.vectors(corpus.texts)
+    db = apsw.Connection(str(file), flags=apsw.SQLITE_OPEN_READONLY)
+    db.execute("PRAGMA cache_size = -32768; PRAGMA mmap_size = 1073741824").fetchall()
+
+    def words(query: str) -> None:
+        for statement in statements[query]:
+            db.execute(statement.sql, statement.bindings).fetchall()
+
+    def vectors(query: str) -> None:
+        scores = matrix @ embedder.vectors([query])[0]
+        best = np.argpartition(scores, -min(DEPTH, len(scores)))[-DEPTH:]
+        best[np.argsort(-scores[best])].tolist()
+
+    def both(query: str) -> None:
+        words(query)
+        vectors(query)
+
+    floors: dict[str, Callable[[str], None]] = {"lexical": words, "vector": vectors, "hybrid": both}
+    async with opened(file, embedder) as gate:
+        return [await _mode(gate, mode, floor, corpus.queries) for mode, floor in floors.items()]
+
+
+async def _statements(file: Path, queries: Sequence[str], embedder: HashEmbedder) -> dict[str, list[Any]]:
+    """Return, for each query, the MATCH statements that its search really sends."""
+    found = {}
+    with recorded(lambda sql: " MATCH " in sql) as statements:
+        async with opened(file, embedder) as gate:
+            for query in queries:
+                statements.clear()
+                await gate.search(query, memory=MEMORY, mode="lexical")
+                found[query] = list(statements)
+    if not any(found.values()):
+        raise RuntimeError("no MATCH statement was seen: the floor would be empty")
+    return found
+
+
+async def _mode(gate: Any, mode: str, floor: Callable[[str], None], queries: Sequence[str]) -> Timing:
+    ours, bare = [], []
+    for query in queries[:10]:  # warm both
+        await gate.search(query, memory=MEMORY, mode=mode)
+        floor(query)
+    for query in queries:
+        started = perf_counter()
+        await gate.search(query, memory=MEMORY, mode=mode)
+        between = perf_counter()
+        floor(query)
+        ours.append((between - started) * 1000)
+        bare.append((perf_counter() - between) * 1000)
+    cuts = statistics.quantiles(ours, n=20)
+    return Timing(
+        mode, statistics.median(ours), cuts[-1], statistics.median(bare), statistics.median(ours) / statistics.median(bare)
+    )
