@@ -1,0 +1,113 @@
+"""`check`: can this run, and why not; always works, also with a broken plugin installed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.text import Text
+
+from narrowgate.errors import CompositionError, ConfigError, InputError, NarrowgateError
+from narrowgate.host import report
+from narrowgate.host.composition import Composition, diagnose
+from narrowgate.host.config import load_config
+from narrowgate.seams.component import Problem, Seam
+from narrowgate_cli import exits
+from narrowgate_cli.app import Command, Place, common, json_option, run
+from narrowgate_cli.failures import error_code, problem_json
+from narrowgate_cli.output import console, table, write_json
+from narrowgate_cli.session import check_file, opened, overrides
+
+
+@click.command(cls=Command)
+@common
+@json_option
+def check(place: Place, as_json: bool) -> int:
+    """Say whether the configuration can run.
+
+    Prints every value in force with its source (command line, environment, file, default), or a numbered report of all
+    problems, each with its cure, and then exits with 2. The database is looked at where it exists; none is created.
+    """
+    problems, composition = _plan(place)
+    health: Mapping[str, Any] | None = None
+    if composition is not None and _database_exists(composition):
+        try:
+            health = run(lambda: _health(place))
+        except CompositionError as error:
+            problems, composition = [*problems, *error.problems], None
+        except NarrowgateError as error:
+            store = composition.of(Seam.ENTRY_STORE)[0]
+            problems.append(_problem(error, store.name, store.distribution))
+            composition = None
+    if as_json:
+        write_json(_as_json(problems, composition, health))
+    else:
+        _show(console(), problems, composition, health)
+    return exits.OK if composition is not None else exits.USAGE
+
+
+def _plan(place: Place) -> tuple[list[Problem], Composition | None]:
+    try:
+        found = diagnose(load_config(place.config, overrides=overrides(place)))
+        if found.composition is not None:
+            check_file(place, found.composition)
+    except (ConfigError, InputError) as error:
+        return [_problem(error)], None
+    return list(found.problems), found.composition
+
+
+def _problem(error: NarrowgateError, component: str | None = None, distribution: str | None = None) -> Problem:
+    """Return an error as a problem: our messages end with the cure after the last colon."""
+    message, colon, cure = str(error).rpartition(": ")
+    if not colon:
+        message, cure = str(error), "correct it and run `narrowgate check` again"
+    return Problem(error_code(error), message, cure, component, distribution)
+
+
+def _database_exists(composition: Composition) -> bool:
+    settings = [item.settings for item in composition.of(Seam.ENTRY_STORE)]
+    return any(isinstance(path := getattr(item, "path", None), Path) and path.exists() for item in settings)
+
+
+async def _health(place: Place) -> Mapping[str, Any]:
+    async with opened(place) as session:
+        health: Mapping[str, Any] = await session.host.health()
+        return health
+
+
+def _as_json(
+    problems: Sequence[Problem], composition: Composition | None, health: Mapping[str, Any] | None
+) -> dict[str, Any]:
+    value: dict[str, Any] = {
+        "ok": composition is not None,
+        "problems": [problem_json(problem) for problem in problems if problem.severity == "error"],
+        "warnings": [problem_json(problem) for problem in problems if problem.severity == "warning"],
+    }
+    if composition is not None:
+        rows = composition.describe()
+        value["settings"] = {row.key: {"value": row.value, "source": row.source} for row in rows}
+    if health is not None:
+        value["database"] = dict(health)
+    return value
+
+
+def _show(
+    out: Console, problems: Sequence[Problem], composition: Composition | None, health: Mapping[str, Any] | None
+) -> None:
+    if composition is None:
+        out.print(Text(report.render(problems)))
+        return
+    out.print(Text("ok: this configuration can run", style="bold green"))
+    out.print()
+    out.print(table(("source", "setting", "value"), [(row.source, row.key, row.value) for row in composition.describe()]))
+    out.print()
+    if health is None:
+        out.print("database: not there yet; `narrowgate import PATH` makes it")
+    else:
+        out.print(table(("database", "value"), [(name, str(value)) for name, value in health.items()]))
+    if problems:
+        out.print()
+        out.print(Text(report.render(problems, title="to know")))

@@ -1,0 +1,61 @@
+"""`export`: a memory as JSONL that `import` reads again."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import click
+
+from narrowgate.errors import InputError
+from narrowgate.values.entry import EntryVersion
+from narrowgate_cli import exits
+from narrowgate_cli.app import DEFAULT_MEMORY, Command, Place, common, run
+from narrowgate_cli.importing import export_line
+from narrowgate_cli.output import count, note, progress
+from narrowgate_cli.session import Session, opened
+
+_PAGE = 1000
+
+
+@click.command(cls=Command)
+@click.option("--memory", default=DEFAULT_MEMORY, show_default=True, metavar="M", help="The memory to write.")
+@click.option(
+    "--output", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="Write there, not to standard output."
+)
+@common
+def export(place: Place, memory: str, output: Path | None) -> int:
+    """Write the entries of a memory as JSONL.
+
+    One line for each entry that search can find, in the order of their ids; forgotten entries and older versions stay out.
+    `narrowgate import` reads the lines again and leaves alone what is there already.
+    """
+
+    async def work() -> int:
+        async with opened(place, stale=True) as session:
+            head = next((head for head in await session.host.memories() if head.memory == memory), None)
+            if head is None:
+                raise InputError("memory-unknown", f"there is no memory {memory!r}: `narrowgate memories` lists them")
+            written = 0
+            with click.open_file(str(output or "-"), "w", encoding="utf-8") as file, progress("export") as advance:
+                async for version in _entries(session, memory):
+                    file.write(export_line(version).rstrip("\n") + "\n")
+                    written += 1
+                    advance(written, head.active)
+            return written
+
+    written = run(work)
+    if output is not None:
+        note(f"{count(written, 'entry', 'entries')} of {memory!r} written to {output}")
+    return exits.OK
+
+
+async def _entries(session: Session, memory: str) -> AsyncIterator[EntryVersion]:
+    after: str | None = None
+    while True:
+        page = await session.host.scan(memory, after=after, limit=_PAGE)
+        for version in page:
+            yield version
+        if len(page) < _PAGE:
+            return
+        after = page[-1].ref.entry

@@ -1,0 +1,262 @@
+"""`try`: recall wide, decide narrow, shown on a small journal."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from time import perf_counter
+from typing import Any, Final
+
+import attrs
+import click
+from rich.console import Console, Group
+from rich.padding import Padding
+from rich.rule import Rule
+from rich.table import Table
+from rich.text import Text
+
+from narrowgate.values.search import Candidate, SearchPage, Verdict
+from narrowgate_cli import exits
+from narrowgate_cli.app import Command, Place, common, json_option, run
+from narrowgate_cli.batches import batches
+from narrowgate_cli.commands.search import number_of
+from narrowgate_cli.importing import read_paths
+from narrowgate_cli.journal import Question, journal_paths, questions
+from narrowgate_cli.output import console, count, note, progress, write_json
+from narrowgate_cli.session import Session, can_demonstrate, opened
+from narrowgate_cli.shapes import hit_json
+
+MEMORY: Final = "journal"
+LIMIT: Final = 3
+_SHOWN: Final = 8
+"""Places of the coarse pool that are written out for people."""
+
+_BATCH: Final = 64
+
+
+@attrs.frozen
+class Answer:
+    """One question with the page that answers it and the wall time in ms."""
+
+    question: Question
+    page: SearchPage
+    latency_ms: float
+
+    @property
+    def found(self) -> bool:
+        """Whether the answer that the journal holds is on the page."""
+        return any(self.question.expected in hit.content.text for hit in self.page.hits)
+
+
+@click.command("try", cls=Command)
+@common
+@json_option
+def try_(place: Place, as_json: bool) -> int:
+    """Show what narrowgate does.
+
+    A journal of a small team, in English and Chinese, goes into a temporary memory, and six questions are asked. For each
+    you see the coarse pool of the first stage, what the second stage kept and dropped of it and why, and the evidence that
+    is left. Nothing of yours is read or changed, and nothing leaves this machine unless your configuration says so.
+
+    With --db the memory is kept in that file, for you to search it on your own.
+    """
+    out = console()
+
+    async def work() -> dict[str, Any]:
+        async with AsyncExitStack() as stack:
+            where = place
+            if place.db is None:
+                # Entered first, so that the folder goes when everything that works in it is closed.
+                folder = stack.enter_context(TemporaryDirectory(prefix="narrowgate-try-"))
+                where = attrs.evolve(place, db=Path(folder, "try.db"))
+            session = await stack.enter_async_context(opened(where, more={"use": can_demonstrate(where)}))
+            if not as_json:
+                _show_welcome(out, judged=session.judged)
+            entries, seconds = await _import(session)
+            if not as_json:
+                _show_import(out, session, entries, seconds)
+            answers: list[Answer] = []
+            asked = questions()
+            for number, question in enumerate(asked, 1):
+                started = perf_counter()
+                page = await session.host.search(question.text, memory=MEMORY, limit=LIMIT)
+                answer = Answer(question, page, (perf_counter() - started) * 1000)
+                answers.append(answer)
+                if not as_json:
+                    _show_answer(out, number, len(asked), answer)
+            return _as_json(session, entries, seconds, answers)
+
+    result = run(work)
+    if as_json:
+        write_json(result)
+    else:
+        _show_farewell(out, result, kept=place.db)
+    return exits.OK
+
+
+async def _import(session: Session) -> tuple[int, float]:
+    started = perf_counter()
+    drafts = [item.draft for item in read_paths(journal_paths()) if item.draft is not None]
+    with progress("reading the journal") as advance:
+        done = 0
+        for batch in batches(drafts, _BATCH):
+            await session.host.remember(MEMORY, batch)
+            done += len(batch)
+            advance(done, len(drafts))
+    return len(drafts), perf_counter() - started
+
+
+def _show_welcome(out: Console, *, judged: bool) -> None:
+    out.print(Text("narrowgate: recall wide, decide narrow", style="bold"))
+    if judged:
+        out.print(
+            Text(
+                "The first stage recalls a wide pool of candidates by words and by meaning. The second stage asks one "
+                "narrow question about each: does this text hold evidence that answers the query? Only what it keeps is "
+                "returned, and you can see every verdict."
+            )
+        )
+    else:
+        out.print(
+            Text(
+                "The reranker plugins are not installed, so you see the first stage alone: candidates by words and by "
+                "meaning, in coarse order. For the second stage: pip install narrowgate-decision narrowgate-local"
+            )
+        )
+    sys.stdout.flush()
+
+
+def _show_import(out: Console, session: Session, entries: int, seconds: float) -> None:
+    out.print()
+    out.print(Text(f"{count(entries, 'entry', 'entries')} of a journal imported in {seconds:.1f} s", style="green"))
+    out.print(Text(f"running {', '.join(session.names)}", style="dim"))
+
+
+def _show_answer(out: Console, number: int, total: int, answer: Answer) -> None:
+    page = answer.page
+    out.print()
+    out.print(Rule(Text(f"question {number} of {total}", style="dim"), align="left", style="dim", characters="-"))
+    out.print(Text(answer.question.text, style="bold"))
+    out.print()
+    stage = page.trace.rerank
+    if stage is None:
+        out.print(Text(f"coarse order by {'+'.join(_kinds(page))}", style="dim"))
+    else:
+        verdicts = {} if stage.decision is None else {verdict.rank: verdict for verdict in stage.decision.verdicts}
+        chosen = () if stage.decision is None else stage.decision.selected_ranks
+        out.print(_pool(stage.candidates[:_SHOWN], verdicts, chosen))
+        more = len(stage.candidates) - _SHOWN
+        if more > 0:
+            out.print(Text(f"      ... and {more} more candidates", style="dim"))
+    out.print()
+    parts: list[Any] = [Text("evidence", style="bold green")]
+    for place, hit in enumerate(page.hits, 1):
+        right = answer.question.expected in hit.content.text
+        when = "" if hit.content.occurred_at is None else f"{hit.content.occurred_at:%Y-%m-%d}  "
+        line = Text(f"{place}. ", style="green") + Text(when, style="cyan") + Text(hit.content.text.replace("\n", " "))
+        if right:
+            line.append("  <- the answer", style="bold green")
+        parts.append(Padding(line, (0, 0, 0, 2)))
+    if page.status == "none_relevant":
+        parts.append(Text("  the second stage kept nothing; this is the head of the coarse order", style="yellow"))
+    out.print(Group(*parts))
+    out.print(Text(f"  {_cost(page)} {answer.latency_ms:.0f} ms", style="dim"))
+    sys.stdout.flush()
+
+
+def _pool(candidates: Sequence[Candidate], verdicts: dict[int, Verdict], chosen: Sequence[int]) -> Table:
+    drawn = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 1))
+    drawn.add_column("rank", justify="right", no_wrap=True)
+    drawn.add_column("verdict", no_wrap=True)
+    drawn.add_column("score", justify="right", no_wrap=True)
+    drawn.add_column("coarse pool", no_wrap=True, overflow="ellipsis")
+    for candidate in candidates:
+        verdict = verdicts.get(candidate.rank)
+        if verdict is None:
+            word, style = "not asked", "dim"
+        elif candidate.rank in chosen and verdict.kept:
+            word, style = "kept", "green"
+        elif verdict.kept:
+            word, style = "spare", "dim"
+        else:
+            word, style = "dropped", "red"
+        if verdict is not None and verdict.outcome == "abstain":
+            word += " (?)"
+        number = "" if verdict is None else number_of(verdict.probability, verdict.score)
+        text = Text(candidate.content.text.replace("\n", " "), style="" if style == "green" else "dim")
+        drawn.add_row(Text(str(candidate.rank), style="dim"), Text(word, style=style), Text(number, style=style), text)
+    return drawn
+
+
+def _kinds(page: SearchPage) -> list[str]:
+    return [str(channel.kind) for channel in page.trace.channels if channel.status == "ok"]
+
+
+def _cost(page: SearchPage) -> str:
+    stage = page.trace.rerank
+    if stage is None:
+        return f"{count(page.trace.coarse, 'candidate')},"
+    kept = 0 if stage.decision is None else sum(verdict.kept for verdict in stage.decision.verdicts)
+    return f"{count(len(stage.candidates), 'candidate')}, {count(stage.usage.calls, 'decision call')}, {kept} kept,"
+
+
+def _show_farewell(out: Console, result: dict[str, Any], kept: Path | None) -> None:
+    found = sum(question["answered"] for question in result["questions"])
+    calls = sum(question["calls"] for question in result["questions"])
+    out.print()
+    out.print(Rule(style="dim", characters="-"))
+    out.print(
+        Text(f"{found} of {len(result['questions'])} answers among the evidence", style="bold")
+        + Text(f", {count(calls, 'decision call')}")
+    )
+    out.print()
+    out.print("Now with your own notes (Markdown or JSONL):")
+    out.print(Padding(Text("narrowgate import PATH\nnarrowgate search QUESTION"), (0, 0, 0, 2)))
+    if result["reranker"] is not None:
+        out.print(Padding(Text(f"narrowgate search QUESTION --rerank {result['reranker']} --trace"), (0, 0, 0, 2)))
+    if kept is not None:
+        note(f"this memory stays in {kept}: narrowgate search QUESTION --db {kept}")
+
+
+def _as_json(session: Session, entries: int, seconds: float, answers: Sequence[Answer]) -> dict[str, Any]:
+    return {
+        "entries": entries,
+        "import_seconds": round(seconds, 3),
+        "components": list(session.names),
+        "reranker": session.reranker_name,
+        "questions": [_answer_json(answer) for answer in answers],
+    }
+
+
+def _answer_json(answer: Answer) -> dict[str, Any]:
+    page = answer.page
+    stage = page.trace.rerank
+    decision = None if stage is None else stage.decision
+    verdicts = {} if decision is None else {verdict.rank: verdict for verdict in decision.verdicts}
+    pool = [
+        {
+            "rank": candidate.rank,
+            **hit_json(candidate),
+            "outcome": None if (verdict := verdicts.get(candidate.rank)) is None else str(verdict.outcome),
+            "kept": None if verdict is None else verdict.kept,
+            "probability": None if verdict is None else verdict.probability,
+            "decision_score": None if verdict is None else verdict.score,
+            "selected": decision is not None and candidate.rank in decision.selected_ranks,
+        }
+        for candidate in (() if stage is None else stage.candidates)
+    ]
+    return {
+        "question": answer.question.text,
+        "lang": answer.question.lang,
+        "expected": answer.question.expected,
+        "answered": answer.found,
+        "mode": str(page.mode),
+        "status": page.status,
+        "pool": pool,
+        "hits": [hit_json(hit) for hit in page.hits],
+        "calls": 0 if stage is None else stage.usage.calls,
+        "latency_ms": round(answer.latency_ms, 3),
+    }

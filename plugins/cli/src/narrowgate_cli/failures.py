@@ -1,0 +1,79 @@
+"""From an exception to one clear message and an exit code."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from narrowgate.errors import (
+    BatchRefusedError,
+    CapabilityError,
+    ChannelError,
+    CompositionError,
+    ConfigError,
+    ConflictError,
+    DeadlineError,
+    DecisionError,
+    EntryReferenceError,
+    InputError,
+    NarrowgateError,
+    RecallError,
+    RerankError,
+    StoreError,
+)
+from narrowgate_cli import exits
+
+_CODES: Final[tuple[tuple[type[NarrowgateError], str], ...]] = (
+    (ConfigError, "config"),
+    (CompositionError, "composition"),
+    (ConflictError, "conflict"),
+    (BatchRefusedError, "batch-refused"),
+    (CapabilityError, "capability"),
+    (ChannelError, "channel-failed"),
+    (DecisionError, "decision-failed"),
+    (RerankError, "rerank-failed"),
+    (DeadlineError, "deadline"),
+)
+
+_NAMES_NOTHING: Final = frozenset({"ref-unknown", "entry-unknown", "memory-unknown"})
+
+
+def error_code(error: NarrowgateError) -> str:
+    """Return the stable code of an error: its own, or that of its kind."""
+    own = getattr(error, "code", None)
+    if isinstance(own, str):
+        return own
+    return next((code for kind, code in _CODES if isinstance(error, kind)), "error")
+
+
+def exit_code(error: NarrowgateError) -> int:
+    """Return the exit code for an error; see `narrowgate_cli.exits`."""
+    if isinstance(error, StoreError):
+        return exits.STORE
+    if isinstance(error, RecallError):
+        return exits.SEARCH
+    if isinstance(error, ConflictError | BatchRefusedError):
+        return exits.INCOMPLETE
+    if isinstance(error, EntryReferenceError) and error_code(error) in _NAMES_NOTHING:
+        return exits.INCOMPLETE
+    if isinstance(error, InputError | ConfigError | CompositionError):
+        return exits.USAGE
+    return exits.INCOMPLETE
+
+
+def as_json(error: NarrowgateError) -> dict[str, Any]:
+    """Return what a command with `--json` prints instead of its result."""
+    found: dict[str, Any] = {"code": error_code(error), "message": str(error)}
+    if isinstance(error, CompositionError):
+        found["problems"] = [problem_json(problem) for problem in error.problems]
+    return {"error": found}
+
+
+def problem_json(problem: Any) -> dict[str, Any]:
+    """Return a `Problem` as `narrowgate check --json` shows it."""
+    return {
+        "code": problem.code,
+        "component": problem.component,
+        "distribution": problem.distribution,
+        "message": problem.message,
+        "hint": problem.hint,
+    }

@@ -1,0 +1,114 @@
+"""The entry point `narrowgate` and the table of its commands.
+
+Light on purpose: a command's module is imported when the command is asked for.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Any, Final
+
+import click
+
+from narrowgate_cli.exits import INTERRUPTED, OK
+
+COMMANDS: Final = {
+    "try": ("try_:try_", "Show what narrowgate does."),
+    "import": ("import_:import_", "Read Markdown notes and JSONL files into a memory."),
+    "search": ("search:search", "Ask a question and show the evidence for the answer, best first."),
+    "show": ("entries:show", "Show one entry."),
+    "history": ("entries:history", "List all changes of one entry, oldest first."),
+    "forget": ("entries:forget", "Take entries out of search."),
+    "restore": ("entries:restore", "Put forgotten entries back into search."),
+    "export": ("export:export", "Write the entries of a memory as JSONL."),
+    "memories": ("entries:memories", "List the memories of a database, with their revision and the number of entries."),
+    "reindex": ("reindex:reindex", "Rebuild the indexes with today's analyser and embedder."),
+    "eval": ("eval_:eval_", "Measure recall and decisions on labelled collections."),
+    "check": ("check:check", "Say whether the configuration can run."),
+    "plugins": ("plugins:plugins", "List the plugins found and what they offer."),
+}
+"""Name -> (`module:attribute` under `narrowgate_cli.commands`, one line for the list of commands)."""
+
+
+class LazyGroup(click.Group):
+    """A group whose commands are imported when they are asked for, and that ends with the documented exit codes."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
+        """Return the names in the order of `COMMANDS`."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        """Import a command; `None` for a name that is not in `COMMANDS`."""
+        if cmd_name not in COMMANDS:
+            return None
+        module, attribute = COMMANDS[cmd_name][0].split(":")
+        command: click.Command = getattr(import_module(f"narrowgate_cli.commands.{module}"), attribute)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        """Write the list of commands from the table, so that `--help` imports none of them."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, summary) for name, (_, summary) in COMMANDS.items()])
+
+    def main(
+        self,
+        args: Sequence[str] | None = None,
+        prog_name: str | None = None,
+        complete_var: str | None = None,
+        standalone_mode: bool = True,
+        windows_expand_args: bool = True,
+        **extra: Any,
+    ) -> Any:
+        """Run and exit. Unlike click's own, Ctrl-C ends with 130, and a command's return value is the exit code."""
+        try:
+            code = super().main(args, prog_name, complete_var, False, windows_expand_args=windows_expand_args, **extra)  # noqa: FBT003
+            if not standalone_mode:
+                return code
+        except click.ClickException as error:
+            if not standalone_mode:
+                raise
+            error.show()
+            sys.exit(error.exit_code)
+        except (click.Abort, KeyboardInterrupt):
+            if not standalone_mode:
+                raise
+            sys.exit(INTERRUPTED)
+        sys.exit(code if isinstance(code, int) else OK)
+
+
+def _show_version(ctx: click.Context, _parameter: click.Parameter, wanted: bool) -> None:
+    if wanted and not ctx.resilient_parsing:
+        from narrowgate_cli.commands.plugins import version_lines
+
+        for line in version_lines():
+            click.echo(line)
+        ctx.exit()
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_show_version,
+    help="Show the versions of narrowgate and of every plugin found, and exit.",
+)
+def cli() -> None:
+    """Governed recall: recall wide, decide narrow.
+
+    Start with `narrowgate try`. Then `narrowgate import PATH` and `narrowgate search QUESTION`.
+    """
+
+
+def main() -> None:
+    """Run the command `narrowgate`."""
+    if "PYTHONIOENCODING" not in os.environ:
+        for stream in (sys.stdout, sys.stderr):
+            # A memory holds any language, whatever the locale says; a terminal that cannot show it gets a stand-in.
+            if hasattr(stream, "reconfigure"):
+                stream.reconfigure(encoding="utf-8", errors="replace")
+    cli(prog_name="narrowgate")

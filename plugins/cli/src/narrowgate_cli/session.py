@@ -1,0 +1,172 @@
+"""From a command's options to a running composition, and to what can be said of one without running it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import Any, Final
+
+import attrs
+
+import narrowgate
+from narrowgate.errors import ConfigError, InputError
+from narrowgate.host.composition import Composition, diagnose, inventory, plan
+from narrowgate.host.config import Config, load_config
+from narrowgate.host.discovery import Discovery, PluginRecord
+from narrowgate.recall.analysis import ANALYSER_VERSION
+from narrowgate.recall.fusion import NAME as FUSION_NAME
+from narrowgate.seams.component import Seam
+from narrowgate.values.search import Candidate, RerankDecision
+from narrowgate_cli.app import Place
+
+FILE_STORE: Final = "sqlite.store"
+"""The store that `--db` means: the one that keeps everything in one file."""
+
+DEMONSTRATED: Final = ("decision.keep-drop", "local.evidence")
+"""Second stage and backend that the demonstration uses where the configuration names none."""
+
+
+@attrs.frozen
+class Backend:
+    """A decision backend at work: its full name, what it offers, the object itself."""
+
+    name: str
+    offers: frozenset[str]
+    built: Any
+
+
+@attrs.frozen
+class Session:
+    """A running composition with what commands ask about it.
+
+    Attributes:
+        host: the running narrowgate.
+        composition: what it was built from.
+    """
+
+    host: narrowgate.Narrowgate
+    composition: Composition
+
+    @property
+    def judged(self) -> bool:
+        """Whether a second stage is enabled."""
+        return bool(self.composition.of(Seam.RERANKER))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Full names of the components, in building order."""
+        return tuple(item.name for item in self.composition.chosen)
+
+    def describe(self) -> dict[str, Any]:
+        """Return what decides what a search finds."""
+        return {
+            "components": list(self.names),
+            "analyser": ANALYSER_VERSION,
+            "admission": self.composition.config.search.admission,
+            "fusion": FUSION_NAME,
+        }
+
+    @property
+    def backend(self) -> Backend | None:
+        """The decision backend, if one takes part."""
+        return next(
+            (Backend(item.name, item.component.offers, None) for item in self.composition.of(Seam.DECISION_BACKEND)), None
+        )
+
+    async def rerank(self, query: str, candidates: Sequence[Candidate]) -> RerankDecision:
+        """Let the second stage judge candidates that no search found; `judged` must hold."""
+        raise NotImplementedError
+
+    @property
+    def reranker_name(self) -> str | None:
+        """Full name of the second stage."""
+        return next((item.name for item in self.composition.of(Seam.RERANKER)), None)
+
+
+def overrides(place: Place, *, rerank: str | None = None, more: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """Return what the command line says, in the form of the configuration's sections."""
+    said: dict[str, Any] = {"use": {"reranker": rerank}, "settings": {}}
+    if place.db is not None:
+        said["settings"][FILE_STORE] = {"path": place.db}
+    for section, values in (more or {}).items():
+        said.setdefault(section, {}).update(values)
+    return said
+
+
+@asynccontextmanager
+async def opened(
+    place: Place, *, rerank: str | None = None, more: Mapping[str, Any] | None = None, stale: bool = False
+) -> AsyncIterator[Session]:
+    """Open the composition that configuration and command line describe.
+
+    Args:
+        place: configuration and database file.
+        rerank: the second stage by name, `none` for off; `None` as configured.
+        more: further sections that win over the configuration.
+        stale: an index of another analyser is no reason to stop: for exact reads, and for `reindex`, which mends it.
+
+    Raises:
+        ConfigError: the configuration file cannot be read.
+        CompositionError: what is enabled cannot run.
+        InputError: `db-without-file`: `--db` was given, and the store keeps no file.
+    """
+    discovery = Discovery()
+    said = overrides(place, rerank=rerank, more=more)
+    if stale and FILE_STORE.partition(".")[0] in discovery.ids:
+        said["settings"].setdefault(FILE_STORE, {})["allow_stale_index"] = True
+    composition = plan(load_config(place.config, overrides=said), discovery=discovery)
+    check_file(place, composition)
+    async with narrowgate.open(composition) as host:
+        yield Session(host, composition)
+
+
+def check_file(place: Place, composition: Composition) -> None:
+    """Raise where `--db` names a file that the store would never look at."""
+    stores = [item.name for item in composition.of(Seam.ENTRY_STORE)]
+    if place.db is not None and FILE_STORE not in stores:
+        raise InputError(
+            "db-without-file", f"--db names a file of {FILE_STORE}, but the store in use is {', '.join(stores) or 'none'}"
+        )
+
+
+@attrs.frozen
+class Inspected:
+    """What is installed and configured, however broken.
+
+    Attributes:
+        records: every plugin found.
+        summaries: component -> (name, seam, summary), for plugins that could be loaded.
+        trouble: why the configuration could not be read.
+    """
+
+    records: Sequence[PluginRecord]
+    summaries: dict[str, tuple[str, str, str]]
+    trouble: str | None
+
+
+def inspected(place: Place) -> Inspected:
+    """Load every plugin that is not disabled and say what each one offers; raises nothing of ours."""
+    trouble = None
+    try:
+        config = load_config(place.config, overrides=overrides(place))
+    except ConfigError as error:
+        config, trouble = Config(), str(error)
+    discovery = Discovery()
+    found = inventory(config, discovery=discovery)
+    summaries = {
+        component.name: (component.name, component.seam.value, component.summary)
+        for components in discovery.usable().values()
+        for component in components
+    }
+    return Inspected(found.records, summaries, trouble)
+
+
+def can_demonstrate(place: Place) -> dict[str, str]:
+    """Return what the demonstration adds to `[use]`: the second stage where it is installed and none is configured."""
+    config = load_config(place.config, overrides=overrides(place))
+    if config.use.reranker is not None:
+        return {}
+    reranker, backend = DEMONSTRATED
+    use = {"reranker": reranker} | ({} if config.use.decision_backend else {"decision_backend": backend})
+    trial = load_config(place.config, overrides=overrides(place, more={"use": use}))
+    return use if diagnose(trial).ok else {}
