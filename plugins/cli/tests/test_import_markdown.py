@@ -39,7 +39,7 @@ def test_a_whole_note_is_read_with_its_lines_times_and_attributes() -> None:
     standup = common | {"section": "2026-03-02 / 14:30 Standup"}
     later = common | {"section": "2026-03-02 / 2026年3月3日 下午3点半"}
     shown = [
-        (line, draft.text, None if draft.occurred_at is None else draft.occurred_at.isoformat(), draft.attributes)
+        (line, draft.text, draft.occurred_at.isoformat(), draft.attributes)
         for line, draft in found
         if draft is not None and isinstance(draft.occurred_at, datetime)
     ]

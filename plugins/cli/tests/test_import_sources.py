@@ -35,7 +35,9 @@ def read(tmp_path: Path, text: str) -> dict[str, tuple[str, object]]:
     file = tmp_path / "2026-03.md"
     file.write_text(text, "utf-8")
     found = [item.draft for item in read_paths([file]) if item.draft is not None]
-    sources = {str(draft.source): (draft.text, draft.attributes.get("task")) for draft in found}
+    sources: dict[str, tuple[str, object]] = {
+        str(draft.source): (draft.text, draft.attributes.get("task")) for draft in found
+    }
     assert len(sources) == len(found)
     return sources
 
