@@ -51,7 +51,7 @@ def build(session: nox.Session) -> None:
         return
     session.install(*GROUPS["build"])
     if not others.is_dir():
-        with_partial(session, others, [*third_party(), *GROUPS["test"], *GROUPS["typing"]])
+        with_partial(session, others, collected())
     if not ours.is_dir():
         with_partial(session, ours, ["--no-deps", "--no-build-isolation", *(f"./{folder}" for folder in FOLDERS.values())])
 
@@ -146,6 +146,11 @@ def third_party() -> list[str]:
     return sorted(requirement for requirement in declared if not requirement.startswith("narrowgate"))
 
 
+def collected() -> list[str]:
+    """Return everything that `build` collects; with what builds our wheels, for the test of the README's commands."""
+    return [*third_party(), *GROUPS["test"], *GROUPS["typing"], *GROUPS["build"]]
+
+
 def ours_dir(session: nox.Session) -> Path:
     """Return the folder of our wheels, named after the sources that they were built from."""
     return (session.cache_dir / f"ours-{sources_digest()}").resolve()
@@ -165,5 +170,5 @@ def sources_digest() -> str:
 
 def others_dir(session: nox.Session) -> Path:
     """Return the folder of third-party wheels, named after the requirements and the Python version."""
-    wanted = "\0".join([sys.version, *third_party(), *GROUPS["test"], *GROUPS["typing"]])
+    wanted = "\0".join([sys.version, *collected()])
     return (session.cache_dir / f"others-{hashlib.sha256(wanted.encode()).hexdigest()[:16]}").resolve()
