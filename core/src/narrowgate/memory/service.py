@@ -157,7 +157,7 @@ class MemoryService:
 
     async def reindex(self, progress: Callable[[int, int], None] | None = None) -> int:
         """Rebuild the store's indexes with today's analyser and embedder; return the number of entries indexed."""
-        return await self._store.reindex(None if self._embedder is None else self._embedder.embed, progress)
+        return await self._store.reindex(self._embedder, progress)
 
     async def _write(
         self, memory: str, operations: Sequence[Operation], *, strict: bool, expected_revision: int | None

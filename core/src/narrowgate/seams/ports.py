@@ -118,12 +118,12 @@ class EntryStore(Protocol):
         ...
 
     async def reindex(
-        self, embed: Callable[[Sequence[str]], Any] | None = None, progress: Callable[[int, int], None] | None = None
+        self, embedder: Embedder | None = None, progress: Callable[[int, int], None] | None = None
     ) -> int:
         """Rebuild every index that lives in this store with today's analyser; return the entries indexed.
 
         Args:
-            embed: async, texts -> vectors; `None` leaves vectors alone.
+            embedder: makes the vectors that are missing or of another profile; `None` leaves vectors alone.
             progress: called with (done, total).
         """
         ...
