@@ -139,11 +139,11 @@ def _attributes(record: dict[str, Any]) -> dict[str, Scalar]:
     attributes: dict[str, Scalar] = {}
     for field, value in record.items():
         if field not in _KNOWN and value is not None:
-            attributes[field] = _scalar(_joined(value))
+            attributes[field] = _scalar(field, _joined(value))
     inner = record.get("attributes")
     if inner is not None and not isinstance(inner, dict):
         raise InputError("json-field", 'the field "attributes" must be an object')
-    attributes.update({key: _scalar(value) for key, value in (inner or {}).items()})
+    attributes.update({key: _scalar(key, value) for key, value in (inner or {}).items()})
     return attributes
 
 
@@ -153,10 +153,13 @@ def _joined(value: Any) -> Any:
     return value
 
 
-def _scalar(value: Any) -> Scalar:
+def _scalar(field: str, value: Any) -> Scalar:
     if value is None or isinstance(value, str | bool | int) or (isinstance(value, float) and math.isfinite(value)):
         return value
-    raise InputError("json-field", "a field that becomes an attribute holds an object, a nested list or an infinite number")
+    raise InputError(
+        "json-field",
+        f"the field {field[:40]!a} holds an object, a nested list or an infinite number, and an attribute cannot",
+    )
 
 
 def export_line(version: EntryVersion) -> str:

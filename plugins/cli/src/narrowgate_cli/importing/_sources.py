@@ -27,7 +27,7 @@ _OPENING_WORDS: Final = 4
 _SLUG_POINTS: Final = 48
 _MAX_BYTES: Final = 1800  # below the limit of a source, with room for a counter and a part number
 _SPACELESS: Final = r"\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0002ffff"  # kana, Han
-_WORDS: Final = re.compile(rf"[{_SPACELESS}]{{1,2}}|[^\W_{_SPACELESS}]+(?:[.'’:/-][^\W_{_SPACELESS}]+)*")
+_WORDS: Final = re.compile(rf"(?:(?=\w)[{_SPACELESS}]){{1,2}}|[^\W_{_SPACELESS}]+(?:[.'’:/-][^\W_{_SPACELESS}]+)*")
 _INNER: Final = re.compile(r"[.'’:/-]")
 
 
