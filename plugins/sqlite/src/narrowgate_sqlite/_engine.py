@@ -1,0 +1,273 @@
+"""Connections: opening a file, one writer, a pool of readers, cancellation."""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final, TypeVar
+
+import anyio
+import anyio.to_thread
+import apsw
+
+from narrowgate_sqlite._faults import Fault, locked
+from narrowgate_sqlite._place import identity_fault
+from narrowgate_sqlite._schema import MIGRATIONS, Migration, migrate, set_meta
+from narrowgate_sqlite._sql import fetch_value
+
+T = TypeVar("T")
+
+READERS: Final = 4
+"""The most searches and reads of one store that are under way at once; more wait their turn."""
+
+_CACHE_KIB: Final = 32_768
+_MAP_BYTES: Final = 1 << 30
+
+
+def fault_of(error: apsw.Error, path: Path, seconds: float) -> Fault:
+    """Return the fault behind an error of the engine; the engine's own message may hold data and is left out."""
+    if isinstance(error, (apsw.BusyError, apsw.LockedError)):
+        return locked(path, seconds)
+    if isinstance(error, (apsw.ReadOnlyError, apsw.CantOpenError, apsw.PermissionsError, apsw.AuthError)):
+        return Fault("read-only", f"{path} or its folder cannot be written", "make both writable, or set another path")
+    if isinstance(error, apsw.NotADBError):
+        return Fault("not-ours", f"{path} is no SQLite database", "set another path")
+    if isinstance(error, apsw.CorruptError):
+        return Fault("corrupt", f"{path} is damaged", "restore a backup, or save what `sqlite3 FILE .recover` still reads")
+    if isinstance(error, apsw.FullError):
+        return Fault("full", f"the disk of {path} is full", "make room; nothing of this write was stored")
+    return Fault("engine", f"SQLite failed on {path} ({type(error).__name__})", "look at the disk and the system's log")
+
+
+class Reader:
+    """A connection that reads, with what is worth remembering as long as the file does not change."""
+
+    def __init__(self, db: apsw.Connection) -> None:
+        self.db = db
+        self._version = -1
+        self._frequency: dict[str, int] = {}
+
+    def frequency(self) -> dict[str, int]:
+        """Return the cache of document frequencies; empty after any write. Only inside a read transaction."""
+        version = self.db.data_version()
+        if version != self._version:
+            self._version, self._frequency = version, {}
+        return self._frequency
+
+
+class Job:
+    """One piece of work in a worker thread that can be called off from the event loop."""
+
+    def __init__(self) -> None:
+        self.cancelled = False
+        self._db: apsw.Connection | None = None
+        self._lock = threading.Lock()
+
+    @contextmanager
+    def using(self, db: apsw.Connection) -> Iterator[None]:
+        """Let `cancel` interrupt `db` inside the block, and never after it."""
+        with self._lock:
+            self._db = db
+        try:
+            if self.cancelled:
+                raise apsw.InterruptError("called off")
+            yield
+        finally:
+            with self._lock:
+                self._db = None
+
+    def cancel(self) -> None:
+        """Call the work off."""
+        with self._lock:
+            self.cancelled = True
+            if self._db is not None:
+                self._db.interrupt()
+
+
+class Engine:
+    """All connections of one store.
+
+    Args:
+        path: the file.
+        busy_timeout: the longest wait for another writer, in seconds.
+    """
+
+    def __init__(self, path: Path, busy_timeout: float) -> None:
+        self.path, self.busy_timeout = path, busy_timeout
+        self.write_waits = 0
+        self._writer = _connect(path)
+        self._write_lock = threading.Lock()
+        self._idle: list[Reader] = []
+        self._count = 0
+        self._free = threading.Condition()
+        self._closed = False
+        self._reading = anyio.CapacityLimiter(READERS)
+        self._writing = anyio.CapacityLimiter(1)
+
+    async def read(self, work: Callable[[Reader], T]) -> T:
+        """Run `work` in a worker thread, inside one read transaction: everything it reads is of one moment."""
+        job = Job()
+        return await self._run(job, lambda: self._read(job, work), self._reading)
+
+    async def write(self, work: Callable[[apsw.Connection], T]) -> T:
+        """Run `work` in a worker thread, inside one write transaction; durable when this returns.
+
+        When cancelled before the commit it is rolled back.
+        """
+        job = Job()
+        return await self._run(job, lambda: self._write(job, work), self._writing)
+
+    async def _run(self, job: Job, call: Callable[[], T], limiter: anyio.CapacityLimiter) -> T:
+        try:
+            return await anyio.to_thread.run_sync(call, abandon_on_cancel=True, limiter=limiter)
+        except anyio.get_cancelled_exc_class():
+            job.cancel()
+            raise
+
+    def _read(self, job: Job, work: Callable[[Reader], T]) -> T:
+        reader = self._take()
+        try:
+            with job.using(reader.db):
+                reader.db.execute("BEGIN")
+                return work(reader)
+        except apsw.Error as error:
+            raise fault_of(error, self.path, self.busy_timeout).error() from error
+        finally:
+            if reader.db.in_transaction:
+                reader.db.execute("ROLLBACK")
+            self._give(reader)
+
+    def _write(self, job: Job, work: Callable[[apsw.Connection], T]) -> T:
+        db = self._writer
+        if not self._write_lock.acquire(timeout=self.busy_timeout):
+            raise locked(self.path, self.busy_timeout).error()
+        try:
+            db.set_busy_handler(self._patience(job))
+            with job.using(db):
+                db.execute("BEGIN IMMEDIATE")
+                result = work(db)
+                if job.cancelled:
+                    raise apsw.InterruptError("called off")
+                db.execute("COMMIT")
+                return result
+        except apsw.Error as error:
+            raise fault_of(error, self.path, self.busy_timeout).error() from error
+        finally:
+            if db.in_transaction:
+                db.execute("ROLLBACK")
+            self._write_lock.release()
+
+    def _patience(self, job: Job) -> Callable[[int], bool]:
+        started = 0.0
+
+        def wait(turn: int) -> bool:
+            nonlocal started
+            if turn == 0:
+                started = time.monotonic()
+                self.write_waits += 1
+            if job.cancelled or time.monotonic() - started > self.busy_timeout:
+                return False
+            # Random waits that stay short: with SQLite's own growing waits a busy neighbour starves this process.
+            time.sleep(random.uniform(0.0005, 0.004))  # noqa: S311 - no secret
+            return True
+
+        return wait
+
+    def _take(self) -> Reader:
+        with self._free:
+            while not self._idle and self._count >= READERS + 4:  # abandoned work still holds its connection for a moment
+                self._free.wait()
+            if self._closed:
+                raise Fault("closed", f"the store on {self.path} is closed", "open it again").error()
+            if self._idle:
+                return self._idle.pop()
+            self._count += 1
+        try:
+            db = _connect(self.path, create=False)
+            db.set_busy_timeout(int(self.busy_timeout * 1000))
+            db.execute("PRAGMA query_only = 1")
+            return Reader(db)
+        except BaseException:
+            with self._free:
+                self._count -= 1
+            raise
+
+    def _give(self, reader: Reader) -> None:
+        with self._free:
+            self._idle.append(reader)
+            self._free.notify()
+
+    def close(self) -> None:
+        """Close every connection, after the work that still uses it; blocks."""
+        with self._write_lock, self._free:
+            self._closed = True
+            while len(self._idle) < self._count:
+                self._free.wait()
+            for reader in self._idle:
+                reader.db.close()
+            self._idle.clear()
+            self._count = 0
+            self._writer.close()
+
+
+def _connect(path: Path, *, create: bool = True) -> apsw.Connection:
+    flags = apsw.SQLITE_OPEN_READWRITE | (apsw.SQLITE_OPEN_CREATE if create else 0)
+    db = apsw.Connection(str(path), flags=flags)
+    db.execute(f"PRAGMA synchronous = FULL; PRAGMA cache_size = -{_CACHE_KIB}; PRAGMA mmap_size = {_MAP_BYTES}").fetchall()
+    return db
+
+
+def open_engine(path: Path, busy_timeout: float, analyser: str, migrations: Sequence[Migration] = MIGRATIONS) -> Engine:
+    """Open `path`, creating the file and its tables or bringing an older file up to date; blocks.
+
+    Raises:
+        StoreError: `not-ours`, `newer-schema`, `read-only`, `locked`, `corrupt`, ...
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise Fault(
+            "read-only", f"{path.parent} cannot be created ({error.strerror})", "set another path for sqlite.store"
+        ).error() from error
+    deadline = time.monotonic() + busy_timeout
+    while True:
+        try:
+            _prepare(path, busy_timeout, analyser, migrations)
+            return Engine(path, busy_timeout)
+        except apsw.BusyError as error:
+            # Changing the journal mode does not wait for others by itself.
+            if time.monotonic() > deadline:
+                raise fault_of(error, path, busy_timeout).error() from error
+            time.sleep(random.uniform(0.001, 0.01))  # noqa: S311 - no secret
+        except apsw.Error as error:
+            raise fault_of(error, path, busy_timeout).error() from error
+
+
+def _prepare(path: Path, busy_timeout: float, analyser: str, migrations: Sequence[Migration]) -> None:
+    db = _connect(path)
+    try:
+        db.set_busy_timeout(int(busy_timeout * 1000))
+        if _outdated(db, path, len(migrations)):
+            # A new file gets its tables before it gets a write-ahead log, so that its header names us from the start.
+            db.execute("BEGIN IMMEDIATE")
+            if _outdated(db, path, len(migrations)) and migrate(db, migrations) == 0:
+                set_meta(db, "analyser", analyser)
+            db.execute("COMMIT")
+        if db.pragma("journal_mode") != "wal" and db.pragma("journal_mode", "wal") != "wal":
+            raise Fault("read-only", f"{path} cannot keep a write-ahead log", "set a path on a local disk").error()
+    finally:
+        db.close()
+
+
+def _outdated(db: apsw.Connection, path: Path, schema: int) -> bool:
+    application, version = int(db.pragma("application_id")), int(db.pragma("user_version"))
+    if application == 0 and version == 0 and not fetch_value(db, "SELECT count(*) FROM sqlite_schema"):
+        return True
+    fault = identity_fault(path, application, version, schema)
+    if fault is not None:
+        raise fault.error()
+    return version < schema

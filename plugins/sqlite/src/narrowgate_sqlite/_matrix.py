@@ -1,0 +1,164 @@
+"""The vectors of one memory, in memory: loaded once, then kept up to date along the memory's change list.
+
+A `Segment` is never changed once others can see it: rows are appended beyond the part that older segments look at, and what
+is dead is told by a mask of its own. So a search works on the segment of its snapshot while the next one is being made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+
+import apsw
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from narrowgate.errors import StoreError
+from narrowgate_sqlite._schema import SHIFT
+from narrowgate_sqlite._sql import fetch_rows
+
+_CHUNK: Final = 4096
+_SMALLEST: Final = 256
+_MARGIN: Final = 2e-6
+
+Floats = NDArray[np.float32]
+Ints = NDArray[np.int64]
+
+
+@attrs.frozen(eq=False)
+class Segment:
+    """What a memory's vectors were at one moment.
+
+    Attributes:
+        next: n of the memory's next change then.
+        epoch: the memory's vector epoch then.
+        count: rows in use.
+        matrix: float32, at least `count` rows, one for each vector.
+        ids: entry ids of the rows.
+        alive: which of the `count` rows are those of active entries.
+        living: how many are.
+    """
+
+    next: int
+    epoch: int
+    count: int
+    matrix: Floats
+    ids: Ints
+    alive: NDArray[np.bool_]
+    living: int
+
+
+def load(db: apsw.Connection, memory: int, following: int, epoch: int, dimension: int, expected: int) -> Segment:
+    """Read all vectors of a memory's active entries.
+
+    Args:
+        db: inside a read transaction.
+        memory: its number.
+        following: n of its next change.
+        epoch: its vector epoch.
+        dimension: length of a vector.
+        expected: about how many there are.
+    """
+    low, high = _range(memory)
+    matrix, ids = _buffers(expected + expected // 8, dimension)
+    count = 0
+    cursor = db.execute(
+        "SELECT e.id, t.vector FROM entries e CROSS JOIN vectors t ON t.id = e.current "
+        "WHERE e.id BETWEEN ? AND ? AND e.active = 1 ORDER BY e.id",
+        (low, high),
+    )
+    while rows := _some(cursor):
+        matrix, ids = _append(matrix, ids, count, rows, dimension)
+        count += len(rows)
+    return Segment(following, epoch, count, matrix, ids, np.ones(count, dtype=np.bool_), count)
+
+
+def follow(db: apsw.Connection, memory: int, old: Segment, following: int, dimension: int) -> Segment:
+    """Return `old` with the changes up to `following` taken in."""
+    low, high = memory << SHIFT | old.next, memory << SHIFT | following
+    changed = fetch_rows(
+        db,
+        "SELECT c.entry, e.active, t.vector FROM (SELECT entry FROM versions WHERE id >= ?1 AND id < ?2 "
+        "UNION SELECT entry FROM states WHERE id >= ?1 AND id < ?2) c CROSS JOIN entries e ON e.id = c.entry "
+        "LEFT JOIN vectors t ON t.id = e.current ORDER BY c.entry",
+        (low, high),
+    )
+    alive = old.alive
+    living = old.living
+    earlier = [entry for entry, _, _ in changed if entry < low]
+    if earlier:
+        dead = np.isin(old.ids[: old.count], np.asarray(earlier, dtype=np.int64)) & alive
+        alive = alive & ~dead
+        living -= int(dead.sum())
+    rows = [(entry, vector) for entry, active, vector in changed if active and vector is not None]
+    matrix, ids, count = old.matrix, old.ids, old.count
+    if count - living > max(living, _SMALLEST):
+        kept = np.flatnonzero(alive)
+        packed = _buffers(len(kept) + len(rows), dimension)
+        packed[0][: len(kept)], packed[1][: len(kept)] = matrix[kept], ids[kept]
+        (matrix, ids), count = packed, len(kept)
+        alive = np.ones(count, dtype=np.bool_)
+    matrix, ids = _append(matrix, ids, count, rows, dimension)
+    alive = np.concatenate([alive, np.ones(len(rows), dtype=np.bool_)])
+    return Segment(following, old.epoch, count + len(rows), matrix, ids, alive, living + len(rows))
+
+
+def _range(memory: int) -> tuple[int, int]:
+    low = memory << SHIFT
+    return low, low | ((1 << SHIFT) - 1)
+
+
+def _some(cursor: Iterable[Any]) -> list[tuple[int, bytes]]:
+    rows: list[tuple[int, bytes]] = []
+    for row in cursor:
+        rows.append(row)
+        if len(rows) == _CHUNK:
+            break
+    return rows
+
+
+def _buffers(rows: int, dimension: int) -> tuple[Floats, Ints]:
+    size = max(rows, _SMALLEST)
+    return np.empty((size, dimension), dtype=np.float32), np.empty(size, dtype=np.int64)
+
+
+def _append(matrix: Floats, ids: Ints, count: int, rows: Sequence[tuple[int, bytes]], dimension: int) -> tuple[Floats, Ints]:
+    """Write rows behind the first `count`, in buffers twice as large where there is no room."""
+    if not rows:
+        return matrix, ids
+    end = count + len(rows)
+    if end > len(ids):
+        larger = _buffers(max(end, 2 * len(ids)), dimension)
+        larger[0][:count], larger[1][:count] = matrix[:count], ids[:count]
+        matrix, ids = larger
+    flat = np.frombuffer(b"".join([vector for _, vector in rows]), dtype="<f4")
+    if flat.size != len(rows) * dimension:
+        raise StoreError("corrupt", f"stored vectors are not of dimension {dimension}: run `narrowgate reindex`")
+    matrix[count:end] = flat.reshape(len(rows), dimension)
+    ids[count:end] = [number for number, _ in rows]
+    return matrix, ids
+
+
+def scores(segment: Segment, query: Floats) -> Floats:
+    """Return the product of each row with the query; minus infinity for rows that are dead."""
+    found: Floats = segment.matrix[: segment.count] @ query
+    if segment.living < segment.count:
+        found[~segment.alive] = -np.inf
+    return found
+
+
+def best(values: Floats, ids: Ints, limit: int) -> tuple[Ints, Any]:
+    """Return ids and scores of the best, at most `limit`, by score, then by id.
+
+    Scores are rounded to six decimals, about what float32 carries, so that equal vectors tie wherever their rows stand.
+    """
+    if len(values) > limit:
+        edge = np.partition(values, len(values) - limit)[len(values) - limit]
+        places = np.flatnonzero(values >= edge - _MARGIN) if np.isfinite(edge) else np.flatnonzero(np.isfinite(values))
+    else:
+        places = np.flatnonzero(np.isfinite(values))
+    rounded = np.round(values[places].astype(np.float64), 6)
+    keys = ids[places]
+    order = np.lexsort((keys, -rounded))[:limit]
+    return keys[order], rounded[order]
