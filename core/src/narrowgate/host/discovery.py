@@ -1,0 +1,235 @@
+"""Which plugins are installed, and what the loaded ones offer.
+
+One scan over the installed distributions imports nothing. Only the plugins that somebody asks for are imported, each in
+isolation; what is wrong with one is kept in its record and harms no other.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from importlib import metadata
+from pathlib import Path
+from typing import Final, Literal
+
+import attrs
+
+from narrowgate.host import codes
+from narrowgate.host.hooks import Hooks
+from narrowgate.host.loading import Loaded, load
+from narrowgate.seams.component import Component, Problem
+from narrowgate.seams.specs import ENTRY_POINT_GROUP
+
+PLUGIN_ID: Final = re.compile(r"[a-z][a-z0-9-]*")
+RESERVED: Final = "injected"
+"""The id under which objects handed to `open` appear; no plugin may take it."""
+
+Status = Literal["found", "disabled", "failed", "active"]
+
+
+@attrs.frozen
+class PluginRecord:
+    """What is known of one installed plugin.
+
+    Attributes:
+        id: the entry point's name.
+        distribution: name of the distribution that brings it.
+        version: the distribution's version.
+        module: what the entry point names.
+        status: `found` (not imported, or imported and not in use), `disabled`, `failed`, `active` (in use).
+        reason: why it is disabled or failed.
+        api: the contract it was written for, once imported.
+        components: full names of what it offers, once imported.
+        import_ms: how long its import took, once imported.
+    """
+
+    id: str
+    distribution: str
+    version: str
+    module: str
+    status: Status = "found"
+    reason: str | None = None
+    api: tuple[int, int] | None = None
+    components: tuple[str, ...] = ()
+    import_ms: float | None = None
+
+    @property
+    def origin(self) -> str:
+        """The distribution as reports name it: `name version`."""
+        return f"{self.distribution} {self.version}"
+
+
+@attrs.frozen
+class _Found:
+    """One entry point of the group."""
+
+    id: str
+    distribution: str
+    version: str
+    value: str
+    entry: metadata.EntryPoint = attrs.field(eq=False)
+
+    @property
+    def origin(self) -> str:
+        return f"{self.distribution} {self.version}"
+
+
+class Discovery:
+    """The installed plugins. Loading is remembered: a plugin is imported at most once.
+
+    Args:
+        distributions: lists the installed distributions; the environment's own by default.
+    """
+
+    def __init__(self, distributions: Callable[[], Iterable[metadata.Distribution]] = metadata.distributions) -> None:
+        self._found = scan(distributions())
+        self._by_id: dict[str, list[_Found]] = {}
+        for item in self._found:
+            self._by_id.setdefault(item.id, []).append(item)
+        self._hooks = Hooks()
+        self._loaded: dict[str, Loaded] = {}
+        self._disabled: frozenset[str] = frozenset()
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """Ids of all installed plugins, sorted, the disabled and broken ones too."""
+        return tuple(self._by_id)
+
+    def disable(self, ids: Iterable[str]) -> None:
+        """Never import these plugins. Comes before any loading."""
+        self._disabled = frozenset(ids)
+
+    def is_disabled(self, plugin: str) -> bool:
+        """Return whether a plugin was switched off."""
+        return plugin in self._disabled
+
+    def load(self, plugin: str) -> Loaded:
+        """Import a plugin unless that was done before; return what it offers and what is wrong with it.
+
+        Raises:
+            KeyError: no such plugin is installed.
+        """
+        if plugin not in self._loaded:
+            found = self._by_id[plugin]
+            self._loaded[plugin] = self._clash(found) or self._load_one(found[0])
+        return self._loaded[plugin]
+
+    def load_all(self) -> None:
+        """Import every plugin that is not disabled."""
+        for plugin in self._by_id:
+            if plugin not in self._disabled:
+                self.load(plugin)
+
+    def is_loaded(self, plugin: str) -> bool:
+        """Return whether loading a plugin was tried, with or without success."""
+        return plugin in self._loaded
+
+    def usable(self) -> Mapping[str, Sequence[Component]]:
+        """Return the components of every plugin that was loaded without a problem, by plugin, sorted by id."""
+        return {plugin: self._loaded[plugin].components for plugin in self._by_id if self._is_usable(plugin)}
+
+    def _is_usable(self, plugin: str) -> bool:
+        return plugin in self._loaded and not self._loaded[plugin].problems and plugin not in self._disabled
+
+    def origin(self, plugin: str) -> str | None:
+        """Return `name version` of the distribution that brings a plugin."""
+        found = self._by_id.get(plugin)
+        return " and ".join(item.origin for item in found) if found else None
+
+    def records(self, active: Iterable[str] = ()) -> tuple[PluginRecord, ...]:
+        """Return a record of every plugin found, sorted by (id, distribution).
+
+        Args:
+            active: ids of the plugins that the composition uses.
+        """
+        in_use = frozenset(active)
+        return tuple(self._record(item, in_use) for item in self._found)
+
+    def _record(self, item: _Found, active: frozenset[str]) -> PluginRecord:
+        record = PluginRecord(item.id, item.distribution, item.version, item.value)
+        if item.id in self._disabled:
+            return attrs.evolve(record, status="disabled", reason="named in [plugins] disabled")
+        loaded = self._loaded.get(item.id)
+        if loaded is None:
+            clash = self._clash(self._by_id[item.id])
+            return record if clash is None else attrs.evolve(record, status="failed", reason=_reason(clash.problems))
+        status: Status = "failed" if loaded.problems else "active" if item.id in active else "found"
+        return attrs.evolve(
+            record,
+            status=status,
+            reason=_reason(loaded.problems) if loaded.problems else None,
+            api=loaded.api,
+            components=tuple(component.name for component in loaded.components),
+            import_ms=loaded.import_ms,
+        )
+
+    def clashes(self) -> dict[str, tuple[Problem, ...]]:
+        """Return, by id, the problem of every id that several distributions claim; known without importing."""
+        found = {plugin: self._clash(items) for plugin, items in self._by_id.items()}
+        return {plugin: clash.problems for plugin, clash in found.items() if clash is not None}
+
+    @staticmethod
+    def _clash(found: Sequence[_Found]) -> Loaded | None:
+        if len(found) < 2:
+            return None
+        names = ", ".join(f"{item.origin} ({item.value})" for item in found)
+        hint = " or ".join(dict.fromkeys(f"`pip uninstall {item.distribution}`" for item in found))
+        problem = Problem(
+            codes.PLUGIN_CLASH,
+            f"several distributions claim the plugin id {found[0].id!r}: {names}; none of them is used",
+            f"keep one: {hint}",
+            distribution=" and ".join(item.origin for item in found),
+        )
+        return Loaded(problems=(problem,))
+
+    def _load_one(self, item: _Found) -> Loaded:
+        if not PLUGIN_ID.fullmatch(item.id) or item.id == RESERVED:
+            rule = "is reserved" if item.id == RESERVED else "must be lower-case letters, digits and '-', a letter first"
+            problem = Problem(
+                codes.PLUGIN_ID,
+                f"the plugin id {item.id!r} {rule}",
+                f"report it to the authors of {item.distribution}, or `pip uninstall {item.distribution}`",
+                distribution=item.origin,
+            )
+            return Loaded(problems=(problem,))
+        loaded = load(item.id, item.entry, item.distribution, self._hooks)
+        stamped = tuple(attrs.evolve(problem, distribution=item.origin) for problem in loaded.problems)
+        return attrs.evolve(loaded, problems=stamped)
+
+
+def _reason(problems: Sequence[Problem]) -> str:
+    return "; ".join(f"{problem.code}: {problem.message}" for problem in problems)
+
+
+def scan(distributions: Iterable[metadata.Distribution]) -> tuple[_Found, ...]:
+    """Return every entry point of the group, sorted by (id, distribution, target), each once.
+
+    A distribution that lies on `sys.path` twice (an editable install beside a build folder, a left-over of an old version)
+    counts once: the copy that an import would find first, of equals the newest.
+    """
+    copies: dict[str, list[tuple[tuple[int, tuple[int, ...]], list[_Found]]]] = {}
+    for distribution in distributions:
+        # Parsing metadata is what makes a scan slow: read it of the few distributions that can have a plugin.
+        if ENTRY_POINT_GROUP not in (distribution.read_text("entry_points.txt") or ""):
+            continue
+        entries = distribution.entry_points.select(group=ENTRY_POINT_GROUP)
+        fields = distribution.metadata
+        name, version = fields["Name"] or "unnamed", fields["Version"] or "?"
+        found = [_Found(entry.name, name, version, entry.value, entry) for entry in entries]
+        if found:
+            copies.setdefault(_normalised(name), []).append((_precedence(distribution, version), found))
+    best = (min(group, key=lambda item: item[0])[1] for group in copies.values())
+    unique = {(item.id, _normalised(item.distribution), item.value): item for found in best for item in found}
+    return tuple(unique[key] for key in sorted(unique))
+
+
+def _normalised(name: str) -> str:
+    """Return a distribution's name as PEP 503 compares it."""
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def _precedence(distribution: metadata.Distribution, version: str) -> tuple[int, tuple[int, ...]]:
+    folder = Path(str(distribution.locate_file("")))
+    order = next((place for place, entry in enumerate(sys.path) if Path(entry or ".") == folder), len(sys.path))
+    return order, tuple(-int(part) for part in re.findall(r"\d+", version))

@@ -1,0 +1,237 @@
+"""From a plan to services that run: builds components in order, owns their lifetimes, hands out the services."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from narrowgate.errors import CompositionError, NarrowgateError
+from narrowgate.host import codes, report
+from narrowgate.host.composition import Chosen, Composition, plan
+from narrowgate.host.config import Config, load_config
+from narrowgate.memory.service import MemoryService
+from narrowgate.recall.analysis import ANALYSER_VERSION
+from narrowgate.recall.service import NamedChannel, NamedReranker, SearchService
+from narrowgate.recall.settings import SearchSettings
+from narrowgate.seams.component import Deps, Problem, Seam
+from narrowgate.seams.ports import DecisionBackend, Embedder, EntryStore, RecallChannel, Reranker
+from narrowgate.values.entry import Change, EntryDraft, EntryVersion, MemoryHead, WriteReceipt
+from narrowgate.values.filters import Filter, parse_filter
+from narrowgate.values.identity import EntryRef
+from narrowgate.values.search import ChannelKind, Mode, SearchPage, SearchRequest
+
+
+class Narrowgate:
+    """A running composition: memories to write to and to search. Made by `open`.
+
+    Attributes:
+        composition: what runs.
+        memory: the write service and exact reads.
+        search_service: the search service.
+    """
+
+    def __init__(self, composition: Composition, built: Mapping[str, Any]) -> None:
+        self.composition = composition
+        self._built = dict(built)
+        self._settings: SearchSettings = composition.config.search
+        self._store: EntryStore = self._of(Seam.ENTRY_STORE)[0][1]
+        embedders = self._of(Seam.EMBEDDER)
+        embedder: Embedder | None = embedders[0][1] if embedders else None
+        channels: list[tuple[str, RecallChannel]] = self._of(Seam.RECALL_CHANNEL)
+        vectors = any(channel.kind is ChannelKind.VECTOR for _, channel in channels)
+        # Without a vector channel nobody would look at vectors, so that writes need not wait for a model.
+        self.memory = MemoryService(self._store, embedder if vectors else None)
+        threshold = embedder.profile.threshold if embedder is not None else None
+        rerankers: list[tuple[str, Reranker]] = self._of(Seam.RERANKER)
+        self.search_service = SearchService(
+            self._store,
+            [
+                NamedChannel(name, channel, threshold if channel.kind is ChannelKind.VECTOR else None)
+                for name, channel in channels
+            ],
+            NamedReranker(*rerankers[0]) if rerankers else None,
+            self._settings,
+            composition.config.rerank,
+        )
+
+    def _of(self, seam: Seam) -> list[tuple[str, Any]]:
+        return [(item.name, self._built[item.name]) for item in self.composition.of(seam)]
+
+    def component(self, name: str) -> Any:
+        """Return the object built for a component of the composition.
+
+        Raises:
+            KeyError: it is not part of the composition.
+        """
+        return self._built[name]
+
+    async def remember(
+        self,
+        memory: str,
+        drafts: EntryDraft | str | Iterable[EntryDraft | str],
+        *,
+        strict: bool = False,
+        expected_revision: int | None = None,
+    ) -> WriteReceipt:
+        """Store drafts as one batch; see `MemoryService.remember`."""
+        return await self.memory.remember(memory, drafts, strict=strict, expected_revision=expected_revision)
+
+    async def forget(
+        self,
+        memory: str,
+        entries: Iterable[EntryRef | str],
+        *,
+        reason: str | None = None,
+        strict: bool = False,
+        expected_revision: int | None = None,
+    ) -> WriteReceipt:
+        """Deactivate entries, reversibly; see `MemoryService.forget`."""
+        return await self.memory.forget(memory, entries, reason=reason, strict=strict, expected_revision=expected_revision)
+
+    async def reactivate(
+        self,
+        memory: str,
+        entries: Iterable[EntryRef | str],
+        *,
+        reason: str | None = None,
+        strict: bool = False,
+        expected_revision: int | None = None,
+    ) -> WriteReceipt:
+        """Undo `forget`; see `MemoryService.reactivate`."""
+        return await self.memory.reactivate(
+            memory, entries, reason=reason, strict=strict, expected_revision=expected_revision
+        )
+
+    async def read(self, ref: EntryRef | str) -> EntryVersion:
+        """Return exactly the version that `ref` names."""
+        return await self.memory.read(ref)
+
+    async def current(self, memory: str, entry: str) -> EntryVersion:
+        """Return an entry's current version, active or not."""
+        return await self.memory.current(memory, entry)
+
+    async def history(self, memory: str, entry: str) -> tuple[Change, ...]:
+        """Return every change of an entry, oldest first."""
+        return await self.memory.history(memory, entry)
+
+    async def changes(self, memory: str, *, since: int = 0, limit: int = 1000) -> tuple[Change, ...]:
+        """Return what changed after revision `since`, whole revisions in order."""
+        return await self.memory.changes(memory, since=since, limit=limit)
+
+    async def memories(self) -> tuple[MemoryHead, ...]:
+        """Return every memory with its head, by id."""
+        return await self.memory.memories()
+
+    async def search(
+        self,
+        text: str,
+        *,
+        memory: str | Sequence[str] = "default",
+        limit: int | None = None,
+        mode: Mode | str | None = None,
+        filters: Iterable[Filter | str] = (),
+    ) -> SearchPage:
+        """Search one or several memories.
+
+        Args:
+            text: the question; blank or punctuation alone has an empty page.
+            memory: one id or several; a memory that holds nothing yet gives nothing.
+            limit: the most hits, 1..100; `[search] limit` by default.
+            mode: `auto`, `lexical`, `vector` or `hybrid`; `[search] mode` by default.
+            filters: all must hold: `Filter` objects or texts like `kind=decision` (see `parse_filter`).
+
+        Raises:
+            InputError: a bad argument.
+            RecallError: see `SearchService.search`.
+        """
+        request = SearchRequest(
+            text,
+            (memory,) if isinstance(memory, str) else tuple(memory),
+            self._settings.limit if limit is None else limit,
+            self._settings.mode if mode is None else Mode(mode),
+            tuple(parse_filter(item) if isinstance(item, str) else item for item in filters),
+        )
+        return await self.search_service.search(request)
+
+    async def reindex(self, progress: Callable[[int, int], None] | None = None) -> int:
+        """Rebuild the store's indexes; return the number of entries indexed. `progress` is called with (done, total)."""
+        return await self.memory.reindex(progress)
+
+    async def health(self) -> Mapping[str, str | int | float | bool]:
+        """Return content-free facts about the store."""
+        return await self._store.health()
+
+
+@asynccontextmanager
+async def open(  # noqa: A001 - `narrowgate.open` is what it is called for
+    config: Config | Composition | str | Path | None = None,
+    *,
+    overrides: Mapping[str, Any] | None = None,
+    env: Mapping[str, str] | None = None,
+    store: EntryStore | None = None,
+    channels: Sequence[RecallChannel] | None = None,
+    embedder: Embedder | None = None,
+    decision_backend: DecisionBackend | None = None,
+    reranker: Reranker | None = None,
+) -> AsyncIterator[Narrowgate]:
+    """Build what the configuration enables, and close it again in reverse order.
+
+    Args:
+        config: a configuration, a plan, the path of a TOML file, or `None` for the usual places (see `load_config`).
+        overrides: sections that win over file and environment; only where `config` is a path or `None`.
+        env: the environment; `os.environ` by default.
+        store, channels, embedder, decision_backend, reranker: objects of the application, which win over the configuration.
+            Their lifetime stays the application's.
+
+    Raises:
+        ConfigError: the file cannot be read.
+        CompositionError: what is enabled cannot run.
+        StoreError: the store cannot be opened.
+        ValueError: an argument that a finished configuration or plan leaves no room for.
+    """
+    injected = {
+        "store": store,
+        "channels": channels,
+        "embedder": embedder,
+        "decision_backend": decision_backend,
+        "reranker": reranker,
+    }
+    composition = _composition(config, overrides, env, injected)
+    async with AsyncExitStack() as stack:
+        built: dict[str, Any] = {}
+        for chosen in composition.chosen:
+            built[chosen.name] = await _build(stack, chosen, built)
+        yield Narrowgate(composition, built)
+
+
+def _composition(
+    config: Config | Composition | str | Path | None,
+    overrides: Mapping[str, Any] | None,
+    env: Mapping[str, str] | None,
+    injected: Mapping[str, Any],
+) -> Composition:
+    if isinstance(config, Config | Composition) and (overrides is not None or env is not None):
+        raise ValueError("overrides and env go with a file: a finished configuration holds both already")
+    if isinstance(config, Composition):
+        if any(item is not None for item in injected.values()):
+            raise ValueError("a finished plan takes no further objects: hand them to plan(injected=...)")
+        return config
+    if not isinstance(config, Config):
+        config = load_config(config, overrides=overrides, env=env)
+    return plan(config, injected=injected)
+
+
+async def _build(stack: AsyncExitStack, chosen: Chosen, built: Mapping[str, Any]) -> Any:
+    met = {seam: tuple(built[name] for name in names) for seam, names in chosen.needs.items()}
+    try:
+        return await stack.enter_async_context(chosen.component.build(chosen.settings, Deps(met, ANALYSER_VERSION)))
+    except NarrowgateError:
+        raise
+    except Exception as error:
+        # Only the type: a foreign exception's text may hold what the settings hold, keys too.
+        text = f"{chosen.name} could not be built ({type(error).__name__})"
+        hint = "run `narrowgate check`; the cause is chained to this error"
+        problem = Problem(codes.BUILD_FAILED, text, hint, chosen.name, chosen.distribution)
+        raise CompositionError([problem], report.render([problem])) from error

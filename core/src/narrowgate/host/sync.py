@@ -1,0 +1,107 @@
+"""The same services without `async`, for scripts and notebooks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from anyio.from_thread import BlockingPortal, start_blocking_portal
+
+from narrowgate.host.composition import Composition
+from narrowgate.host.config import Config
+from narrowgate.host.runtime import Narrowgate, open  # noqa: A004 - `narrowgate.open` is what it is called for
+from narrowgate.values.entry import Change, EntryDraft, EntryVersion, MemoryHead, WriteReceipt
+from narrowgate.values.filters import Filter
+from narrowgate.values.identity import EntryRef
+from narrowgate.values.search import Mode, SearchPage
+
+
+class SyncNarrowgate:
+    """`Narrowgate` with plain methods. Made by `open_sync`; may be used from several threads."""
+
+    def __init__(self, portal: BlockingPortal, host: Narrowgate) -> None:
+        self._portal = portal
+        self._host = host
+
+    @property
+    def composition(self) -> Composition:
+        """What runs."""
+        return self._host.composition
+
+    def remember(
+        self,
+        memory: str,
+        drafts: EntryDraft | str | Iterable[EntryDraft | str],
+        *,
+        strict: bool = False,
+        expected_revision: int | None = None,
+    ) -> WriteReceipt:
+        """See `Narrowgate.remember`."""
+        call = partial(self._host.remember, memory, drafts, strict=strict, expected_revision=expected_revision)
+        return self._portal.call(call)
+
+    def forget(self, memory: str, entries: Iterable[EntryRef | str], *, reason: str | None = None) -> WriteReceipt:
+        """See `Narrowgate.forget`."""
+        return self._portal.call(partial(self._host.forget, memory, entries, reason=reason))
+
+    def reactivate(self, memory: str, entries: Iterable[EntryRef | str], *, reason: str | None = None) -> WriteReceipt:
+        """See `Narrowgate.reactivate`."""
+        return self._portal.call(partial(self._host.reactivate, memory, entries, reason=reason))
+
+    def read(self, ref: EntryRef | str) -> EntryVersion:
+        """See `Narrowgate.read`."""
+        return self._portal.call(self._host.read, ref)
+
+    def current(self, memory: str, entry: str) -> EntryVersion:
+        """See `Narrowgate.current`."""
+        return self._portal.call(self._host.current, memory, entry)
+
+    def history(self, memory: str, entry: str) -> tuple[Change, ...]:
+        """See `Narrowgate.history`."""
+        return self._portal.call(self._host.history, memory, entry)
+
+    def changes(self, memory: str, *, since: int = 0, limit: int = 1000) -> tuple[Change, ...]:
+        """See `Narrowgate.changes`."""
+        return self._portal.call(partial(self._host.changes, memory, since=since, limit=limit))
+
+    def memories(self) -> tuple[MemoryHead, ...]:
+        """See `Narrowgate.memories`."""
+        return self._portal.call(self._host.memories)
+
+    def search(
+        self,
+        text: str,
+        *,
+        memory: str | Sequence[str] = "default",
+        limit: int | None = None,
+        mode: Mode | str | None = None,
+        filters: Iterable[Filter | str] = (),
+    ) -> SearchPage:
+        """See `Narrowgate.search`."""
+        return self._portal.call(partial(self._host.search, text, memory=memory, limit=limit, mode=mode, filters=filters))
+
+    def reindex(self, progress: Callable[[int, int], None] | None = None) -> int:
+        """See `Narrowgate.reindex`."""
+        return self._portal.call(self._host.reindex, progress)
+
+    def health(self) -> Mapping[str, str | int | float | bool]:
+        """See `Narrowgate.health`."""
+        return self._portal.call(self._host.health)
+
+
+@contextmanager
+def open_sync(config: Config | Composition | str | Path | None = None, **arguments: Any) -> Iterator[SyncNarrowgate]:
+    """Do what `open` does, without `async`: an event loop runs in a thread of its own until the block ends.
+
+    Args:
+        config: as for `open`.
+        arguments: the other arguments of `open`.
+
+    Raises:
+        as `open`.
+    """
+    with start_blocking_portal() as portal, portal.wrap_async_context_manager(open(config, **arguments)) as host:
+        yield SyncNarrowgate(portal, host)
