@@ -201,5 +201,5 @@ def _pending(db: apsw.Connection, batch: Batch) -> int:
     ids = {item.entry.current for item in batch.items if item.entry is not None and item.entry.active}
     if not ids:
         return 0
-    have = fetch_value(db, "SELECT count(*) FROM json_each(?) j JOIN vectors ON id = j.value", (json.dumps(list(ids)),))
+    have = fetch_value(db, "SELECT count(*) FROM json_each(?) j JOIN vectors v ON v.id = j.value", (json.dumps(list(ids)),))
     return len(ids) - int(have)
