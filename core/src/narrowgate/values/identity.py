@@ -17,6 +17,7 @@ _REF: Final = re.compile(
     r"(?P<memory>[^@/\s]+)@(?P<revision>[1-9]\d{0,17})/(?P<entry>[^@/\s]+)/(?P<version>[1-9]\d{0,17})", re.ASCII
 )
 _CROCKFORD: Final = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+_PAIRS: Final = tuple(first + second for first in _CROCKFORD for second in _CROCKFORD)
 
 
 def check_id(value: object, what: str) -> str:
@@ -92,4 +93,4 @@ def new_entry_ids(count: int) -> list[str]:
 
 
 def _base32(value: int) -> str:
-    return "".join(_CROCKFORD[(value >> shift) & 31] for shift in range(125, -1, -5))
+    return "".join([_PAIRS[(value >> shift) & 1023] for shift in range(120, -1, -10)])

@@ -35,7 +35,8 @@ class Segment:
         epoch: the memory's vector epoch then.
         count: rows in use.
         matrix: float32, at least `count` rows, one for each vector.
-        ids: entry ids of the rows.
+        ids: entry ids of the rows, as integers.
+        labels: (entry id, version) of the rows; `count` of them belong to this segment.
         alive: which of the `count` rows are those of active entries.
         living: how many are.
     """
@@ -45,6 +46,7 @@ class Segment:
     count: int
     matrix: Floats
     ids: Ints
+    labels: list[tuple[str, int]]
     alive: NDArray[np.bool_]
     living: int
 
@@ -62,16 +64,16 @@ def load(db: apsw.Connection, memory: int, following: int, epoch: int, dimension
     """
     low, high = _range(memory)
     matrix, ids = _buffers(expected + expected // 8, dimension)
-    count = 0
+    labels: list[tuple[str, int]] = []
     cursor = db.execute(
-        "SELECT e.id, t.vector FROM entries e CROSS JOIN vectors t ON t.id = e.current "
+        "SELECT e.id, t.vector, e.name, e.version FROM entries e CROSS JOIN vectors t ON t.id = e.current "
         "WHERE e.id BETWEEN ? AND ? AND e.active = 1 ORDER BY e.id",
         (low, high),
     )
     while rows := _some(cursor):
-        matrix, ids = _append(matrix, ids, count, rows, dimension)
-        count += len(rows)
-    return Segment(following, epoch, count, matrix, ids, np.ones(count, dtype=np.bool_), count)
+        matrix, ids = _append(matrix, ids, labels, rows, dimension)
+    count = len(labels)
+    return Segment(following, epoch, count, matrix, ids, labels, np.ones(count, dtype=np.bool_), count)
 
 
 def follow(db: apsw.Connection, memory: int, old: Segment, following: int, dimension: int) -> Segment:
@@ -79,29 +81,30 @@ def follow(db: apsw.Connection, memory: int, old: Segment, following: int, dimen
     low, high = memory << SHIFT | old.next, memory << SHIFT | following
     changed = fetch_rows(
         db,
-        "SELECT c.entry, e.active, t.vector FROM (SELECT entry FROM versions WHERE id >= ?1 AND id < ?2 "
+        "SELECT c.entry, t.vector, e.name, e.version, e.active FROM (SELECT entry FROM versions WHERE id >= ?1 AND id < ?2 "
         "UNION SELECT entry FROM states WHERE id >= ?1 AND id < ?2) c CROSS JOIN entries e ON e.id = c.entry "
         "LEFT JOIN vectors t ON t.id = e.current ORDER BY c.entry",
         (low, high),
     )
     alive = old.alive
     living = old.living
-    earlier = [entry for entry, _, _ in changed if entry < low]
+    earlier = [row[0] for row in changed if row[0] < low]
     if earlier:
         dead = np.isin(old.ids[: old.count], np.asarray(earlier, dtype=np.int64)) & alive
         alive = alive & ~dead
         living -= int(dead.sum())
-    rows = [(entry, vector) for entry, active, vector in changed if active and vector is not None]
-    matrix, ids, count = old.matrix, old.ids, old.count
-    if count - living > max(living, _SMALLEST):
+    rows = [row[:4] for row in changed if row[4] and row[1] is not None]
+    matrix, ids, labels = old.matrix, old.ids, old.labels
+    if old.count - living > max(living, _SMALLEST):
         kept = np.flatnonzero(alive)
         packed = _buffers(len(kept) + len(rows), dimension)
         packed[0][: len(kept)], packed[1][: len(kept)] = matrix[kept], ids[kept]
-        (matrix, ids), count = packed, len(kept)
-        alive = np.ones(count, dtype=np.bool_)
-    matrix, ids = _append(matrix, ids, count, rows, dimension)
+        labels = [labels[place] for place in kept.tolist()]
+        matrix, ids = packed
+        alive = np.ones(len(kept), dtype=np.bool_)
+    matrix, ids = _append(matrix, ids, labels, rows, dimension)
     alive = np.concatenate([alive, np.ones(len(rows), dtype=np.bool_)])
-    return Segment(following, old.epoch, count + len(rows), matrix, ids, alive, living + len(rows))
+    return Segment(following, old.epoch, len(labels), matrix, ids, labels, alive, living + len(rows))
 
 
 def _range(memory: int) -> tuple[int, int]:
@@ -109,8 +112,12 @@ def _range(memory: int) -> tuple[int, int]:
     return low, low | ((1 << SHIFT) - 1)
 
 
-def _some(cursor: Iterable[Any]) -> list[tuple[int, bytes]]:
-    rows: list[tuple[int, bytes]] = []
+Row = tuple[int, bytes, str, int]
+"""Entry as an integer, its vector, its id, its version."""
+
+
+def _some(cursor: Iterable[Any]) -> list[Row]:
+    rows: list[Row] = []
     for row in cursor:
         rows.append(row)
         if len(rows) == _CHUNK:
@@ -123,20 +130,23 @@ def _buffers(rows: int, dimension: int) -> tuple[Floats, Ints]:
     return np.empty((size, dimension), dtype=np.float32), np.empty(size, dtype=np.int64)
 
 
-def _append(matrix: Floats, ids: Ints, count: int, rows: Sequence[tuple[int, bytes]], dimension: int) -> tuple[Floats, Ints]:
-    """Write rows behind the first `count`, in buffers twice as large where there is no room."""
+def _append(
+    matrix: Floats, ids: Ints, labels: list[tuple[str, int]], rows: Sequence[Row], dimension: int
+) -> tuple[Floats, Ints]:
+    """Write rows behind those that `labels` tells of, in buffers twice as large where there is no room."""
     if not rows:
         return matrix, ids
-    end = count + len(rows)
+    count, end = len(labels), len(labels) + len(rows)
     if end > len(ids):
         larger = _buffers(max(end, 2 * len(ids)), dimension)
         larger[0][:count], larger[1][:count] = matrix[:count], ids[:count]
         matrix, ids = larger
-    flat = np.frombuffer(b"".join([vector for _, vector in rows]), dtype="<f4")
+    flat = np.frombuffer(b"".join([row[1] for row in rows]), dtype="<f4")
     if flat.size != len(rows) * dimension:
         raise StoreError("corrupt", f"stored vectors are not of dimension {dimension}: run `narrowgate reindex`")
     matrix[count:end] = flat.reshape(len(rows), dimension)
-    ids[count:end] = [number for number, _ in rows]
+    ids[count:end] = [row[0] for row in rows]
+    labels += [row[2:] for row in rows]
     return matrix, ids
 
 
@@ -148,17 +158,19 @@ def scores(segment: Segment, query: Floats) -> Floats:
     return found
 
 
-def best(values: Floats, ids: Ints, limit: int) -> tuple[Ints, Any]:
-    """Return ids and scores of the best, at most `limit`, by score, then by id.
+def best(values: Floats, segment: Segment, limit: int) -> tuple[Ints, Any]:
+    """Return rows and scores of the best, at most `limit`, by score, then by entry.
 
-    Scores are rounded to six decimals, about what float32 carries, so that equal vectors tie wherever their rows stand.
+    Scores are rounded to six decimals, about what float32 carries, so that equal vectors tie wherever their rows stand; and
+    lie in -1..1.
     """
+    places = None
     if len(values) > limit:
         edge = np.partition(values, len(values) - limit)[len(values) - limit]
-        places = np.flatnonzero(values >= edge - _MARGIN) if np.isfinite(edge) else np.flatnonzero(np.isfinite(values))
-    else:
-        places = np.flatnonzero(np.isfinite(values))
-    rounded = np.round(values[places].astype(np.float64), 6)
-    keys = ids[places]
-    order = np.lexsort((keys, -rounded))[:limit]
-    return keys[order], rounded[order]
+        if edge > -np.inf:
+            places = np.flatnonzero(values >= edge - _MARGIN)
+    if places is None:
+        places = np.flatnonzero(values > -np.inf)
+    rounded = np.clip(np.round(values[places].astype(np.float64), 6), -1.0, 1.0)
+    order = np.lexsort((segment.ids[places], -rounded))[:limit]
+    return places[order], rounded[order]

@@ -18,6 +18,7 @@ from narrowgate_sqlite._faults import foreign_vectors
 from narrowgate_sqlite._filters import conditions
 from narrowgate_sqlite._matrix import Floats, Ints, Segment, best, follow, load, scores
 from narrowgate_sqlite._schema import SHIFT, get_meta
+from narrowgate_sqlite._sql import fetch_rows
 from narrowgate_sqlite.settings import VectorSettings
 from narrowgate_sqlite.store import SqliteStore
 
@@ -64,8 +65,7 @@ class SqliteVector:
     ) -> tuple[tuple[ChannelHit, ...], dict[str, int], bool]:
         clause, values = conditions(query.filters)
         revisions = dict.fromkeys(query.memories, 0)
-        names: dict[int, str] = {}
-        segments: list[tuple[int, Segment]] = []
+        segments: list[tuple[str, int, Segment]] = []
         complete = True
         with self._lock:  # the snapshot begins in here, so no segment is ever ahead of it
             self.require_profile(reader)
@@ -74,18 +74,24 @@ class SqliteVector:
                     "SELECT id, revision, next, vector_epoch, active FROM memories WHERE name = ?", (memory,)
                 ).fetchone()
                 if row is not None:
-                    names[row[0]], revisions[memory] = memory, row[1]
+                    revisions[memory] = row[1]
                     segment = self._segment(reader, row[0], *row[2:])
-                    segments.append((row[0], segment))
+                    segments.append((memory, row[0], segment))
                     complete = complete and segment.living == row[4]
-        found: list[tuple[Ints, Any]] = []
-        for memory_number, segment in segments:
-            values_of = scores(segment, vector)
+        hits: list[ChannelHit] = []
+        for memory, number, segment in segments:
+            near = scores(segment, vector)
             if clause:
-                found.append(self._filtered(reader, memory_number, segment, values_of, clause, values, query.limit))
+                rows, found = self._filtered(reader, number, segment, near, clause, values, query.limit)
             else:
-                found.append(best(values_of, segment.ids[: segment.count], query.limit))
-        return _hits(reader, found, names, query.limit), revisions, complete
+                rows, found = best(near, segment, query.limit)
+            labels = segment.labels
+            for row, score in zip(rows.tolist(), found.tolist(), strict=True):
+                entry, version = labels[row]
+                hits.append(ChannelHit(memory, entry, version, score))
+        if len(segments) > 1:
+            hits.sort(key=lambda hit: (-hit.score, hit.entry))
+        return tuple(hits[: query.limit]), revisions, complete
 
     def require_profile(self, reader: Reader) -> None:
         """Look whether the file's vectors, if there are any, are those of the embedder in use.
@@ -110,44 +116,30 @@ class SqliteVector:
         return new
 
     def _filtered(
-        self, reader: Reader, memory: int, segment: Segment, values: Floats, clause: str, bound: Sequence[Any], limit: int
+        self, reader: Reader, memory: int, segment: Segment, near: Floats, clause: str, bound: Sequence[Any], limit: int
     ) -> tuple[Ints, Any]:
         """Return the best that pass the filters: of the very best first, of all when those are too few."""
-        ids = segment.ids[: segment.count]
         first = max(self._settings.filter_first, limit)
-        top, top_scores = best(values, ids, first)
-        rows = reader.db.execute(
+        top, top_scores = best(near, segment, first)
+        keys = segment.ids[top]
+        passed = fetch_rows(
+            reader.db,
             "SELECT f.id FROM json_each(?) j CROSS JOIN entries f ON f.id = j.value "  # noqa: S608 - conditions of ours
             f"CROSS JOIN versions v ON v.id = f.current WHERE 1{clause}",
-            (json.dumps(top.tolist()), *bound),
+            (json.dumps(keys.tolist()), *bound),
         )
-        kept = np.isin(top, [row[0] for row in rows])
+        kept = np.isin(keys, np.asarray(passed, dtype=np.int64).ravel())
         if int(kept.sum()) >= limit or segment.living <= first:
             return top[kept][:limit], top_scores[kept][:limit]
         low = memory << SHIFT
-        rows = reader.db.execute(
+        passed = fetch_rows(
+            reader.db,
             "SELECT f.id FROM entries f CROSS JOIN versions v ON v.id = f.current "  # noqa: S608 - conditions of ours
             f"WHERE f.id BETWEEN ? AND ? AND f.active = 1{clause}",
             (low, low | ((1 << SHIFT) - 1), *bound),
         )
-        allowed = np.isin(ids, np.asarray([row[0] for row in rows], dtype=np.int64))
-        return best(np.where(allowed, values, np.float32(-np.inf)), ids, limit)
-
-
-def _hits(reader: Reader, found: Sequence[tuple[Ints, Any]], names: dict[int, str], limit: int) -> tuple[ChannelHit, ...]:
-    ranked = sorted(
-        (-score, number) for ids, values in found for number, score in zip(ids.tolist(), values.tolist(), strict=True)
-    )
-    scored = {number: -score for score, number in ranked[:limit]}
-    rows = reader.db.execute(
-        "SELECT e.id, e.name, e.version FROM json_each(?) j CROSS JOIN entries e ON e.id = j.value",
-        (json.dumps(list(scored)),),
-    )
-    hits = [
-        ChannelHit(names[number >> SHIFT], entry, version, min(1.0, max(-1.0, scored[number])))
-        for number, entry, version in rows
-    ]
-    return tuple(sorted(hits, key=lambda hit: (-hit.score, hit.entry)))
+        allowed = np.isin(segment.ids[: segment.count], np.asarray(passed, dtype=np.int64).ravel())
+        return best(np.where(allowed, near, np.float32(-np.inf)), segment, limit)
 
 
 async def open_vector(store: SqliteStore, embedder: Embedder, settings: VectorSettings) -> SqliteVector:
