@@ -16,6 +16,7 @@ from narrowgate.host.discovery import Discovery, PluginRecord
 from narrowgate.recall.analysis import ANALYSER_VERSION
 from narrowgate.recall.fusion import NAME as FUSION_NAME
 from narrowgate.seams.component import Seam
+from narrowgate.seams.ports import Reranker
 from narrowgate.values.search import Candidate, RerankDecision
 from narrowgate_cli.app import Place
 
@@ -69,13 +70,15 @@ class Session:
     @property
     def backend(self) -> Backend | None:
         """The decision backend, if one takes part."""
-        return next(
-            (Backend(item.name, item.component.offers, None) for item in self.composition.of(Seam.DECISION_BACKEND)), None
-        )
+        for item in self.composition.of(Seam.DECISION_BACKEND):
+            return Backend(item.name, item.component.offers, self.host.component(item.name))
+        return None
 
     async def rerank(self, query: str, candidates: Sequence[Candidate]) -> RerankDecision:
-        """Let the second stage judge candidates that no search found; `judged` must hold."""
-        raise NotImplementedError
+        """Let the second stage judge candidates that no search found, all of them; only where `judged` holds."""
+        (chosen,) = self.composition.of(Seam.RERANKER)
+        reranker: Reranker = self.host.component(chosen.name)
+        return await reranker.rerank(query, candidates, len(candidates))
 
     @property
     def reranker_name(self) -> str | None:
@@ -161,12 +164,22 @@ def inspected(place: Place) -> Inspected:
     return Inspected(found.records, summaries, trouble)
 
 
-def can_demonstrate(place: Place) -> dict[str, str]:
-    """Return what the demonstration adds to `[use]`: the second stage where it is installed and none is configured."""
+def demonstration(place: Place) -> tuple[dict[str, str], str | None]:
+    """Return what the demonstration adds to `[use]`, and why it adds nothing where it would have liked to.
+
+    A configured second stage stays; else the first-party one is added where it is installed and can run.
+    """
     config = load_config(place.config, overrides=overrides(place))
     if config.use.reranker is not None:
-        return {}
+        return {}, None
     reranker, backend = DEMONSTRATED
     use = {"reranker": reranker} | ({} if config.use.decision_backend else {"decision_backend": backend})
-    trial = load_config(place.config, overrides=overrides(place, more={"use": use}))
-    return use if diagnose(trial).ok else {}
+    trial = diagnose(load_config(place.config, overrides=overrides(place, more={"use": use})))
+    if trial.ok:
+        return use, None
+    errors = [problem for problem in trial.problems if problem.severity == "error"]
+    there = {record.id for record in trial.records if record.status != "disabled"}
+    missing = [name for name in DEMONSTRATED if name.partition(".")[0] not in there]
+    if missing:
+        return {}, "its plugins are not installed: pip install narrowgate-decision narrowgate-local"
+    return {}, f"{errors[0].message} ({errors[0].hint})"

@@ -102,7 +102,15 @@ def _show(
         return
     out.print(Text("ok: this configuration can run", style="bold green"))
     out.print()
-    out.print(table(("source", "setting", "value"), [(row.source, row.key, row.value) for row in composition.describe()]))
+    group: str | None = None
+    for row in composition.describe():
+        section, _, rest = row.key.partition(".")
+        # `settings.sqlite.store.path` and `locality.sqlite.store` both belong to sqlite.store.
+        here = ".".join(rest.split(".")[:2]) if section in ("settings", "locality") else section
+        if group not in (None, here):
+            out.print()
+        group = here
+        out.print(Text(row.key) + Text(" = ") + Text(row.value, style="bold") + Text(f"  ({row.source})", style="dim"))
     out.print()
     if health is None:
         out.print("database: not there yet; `narrowgate import PATH` makes it")

@@ -163,7 +163,7 @@ def memories(place: Place, as_json: bool) -> int:
 
 
 async def _memory_of(session: Session, entry: str) -> str:
-    memory: str | None = await session.host.locate(entry)
+    memory: str | None = await session.host.memory.locate(entry)
     if memory is None:
         raise EntryReferenceError("entry-unknown", f"no memory of this database holds an entry {entry!r}")
     return memory

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from narrowgate.errors import InputError
+from narrowgate.errors import EntryReferenceError
 from narrowgate.values.entry import EntryVersion
 from narrowgate_cli import exits
 from narrowgate_cli.app import DEFAULT_MEMORY, Command, Place, common, run
@@ -35,7 +35,9 @@ def export(place: Place, memory: str, output: Path | None) -> int:
         async with opened(place, stale=True) as session:
             head = next((head for head in await session.host.memories() if head.memory == memory), None)
             if head is None:
-                raise InputError("memory-unknown", f"there is no memory {memory!r}: `narrowgate memories` lists them")
+                raise EntryReferenceError(
+                    "memory-unknown", f"there is no memory {memory!r}: `narrowgate memories` lists them"
+                )
             written = 0
             with click.open_file(str(output or "-"), "w", encoding="utf-8") as file, progress("export") as advance:
                 async for version in _entries(session, memory):
@@ -53,7 +55,7 @@ def export(place: Place, memory: str, output: Path | None) -> int:
 async def _entries(session: Session, memory: str) -> AsyncIterator[EntryVersion]:
     after: str | None = None
     while True:
-        page = await session.host.scan(memory, after=after, limit=_PAGE)
+        page = await session.host.memory.scan(memory, after=after, limit=_PAGE)
         for version in page:
             yield version
         if len(page) < _PAGE:

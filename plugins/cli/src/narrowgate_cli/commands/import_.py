@@ -14,6 +14,7 @@ import attrs
 import click
 from rich.text import Text
 
+from narrowgate.values.entry import EntryDraft
 from narrowgate_cli import exits
 from narrowgate_cli.app import DEFAULT_MEMORY, Command, Interrupted, Place, common, json_option, run
 from narrowgate_cli.batches import batches
@@ -39,7 +40,7 @@ def _zone(_ctx: click.Context, _parameter: click.Parameter, value: str) -> tzinf
             return timezone(-offset if match[1] == "-" else offset)
     try:
         return ZoneInfo(value)
-    except (OSError, ValueError):
+    except (OSError, ValueError, KeyError):  # an unknown zone is a KeyError
         raise click.BadParameter(f"{value!r} is no time zone: a name like Asia/Shanghai or an offset like +08:00") from None
 
 
@@ -82,7 +83,7 @@ def import_(place: Place, paths: tuple[Path, ...], memory: str, zone: tzinfo, as
         run(lambda: _import(place, read_paths(paths, zone=zone), memory, tally))
     except KeyboardInterrupt:
         raise Interrupted(
-            f"interrupted; {count(tally.committed, 'entry', 'entries')} committed before stay. "
+            f"interrupted; at least {count(tally.committed, 'entry', 'entries')} of {memory!r} committed before stay. "
             "The same command goes on from there"
         ) from None
     if as_json:
@@ -97,8 +98,8 @@ async def _import(place: Place, items: Iterable[ImportItem], memory: str, tally:
         with progress(f"import into {memory}") as advance:
             read = 0
             for batch in batches(_readable(items, tally), BATCH):
-                receipt = await session.host.remember(memory, [item.draft for item in batch])
-                for item, outcome in zip(batch, receipt.items, strict=True):
+                receipt = await session.host.remember(memory, [draft for _, draft in batch])
+                for (item, _), outcome in zip(batch, receipt.items, strict=True):
                     if outcome.status == "refused":
                         tally.refuse(item, outcome.code, outcome.message)
                     else:
@@ -111,12 +112,12 @@ async def _import(place: Place, items: Iterable[ImportItem], memory: str, tally:
                 advance(read, None)
 
 
-def _readable(items: Iterable[ImportItem], tally: Tally) -> Iterator[ImportItem]:
+def _readable(items: Iterable[ImportItem], tally: Tally) -> Iterator[tuple[ImportItem, EntryDraft]]:
     for item in items:
         if item.draft is None:
             tally.refuse(item, item.code, item.message)
         else:
-            yield item
+            yield item, item.draft
 
 
 def _as_json(memory: str, tally: Tally) -> dict[str, Any]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import click
 from rich.console import Console
 from rich.padding import Padding
@@ -51,36 +53,48 @@ def search(
     A filter is field=value, field^=prefix, field>=low or field<high. Fields are kind, source, author, occurred_at, and the
     names of your own attributes.
     """
+    query = _as_utf8(query)
     if not query.strip():
         raise TextError("text-empty", "the question is blank: say what to look for")
-    conditions = parse_filters(filters)
+    conditions = parse_filters(map(_as_utf8, filters))
 
-    async def work() -> tuple[SearchPage, bool, bool]:
+    async def work() -> tuple[SearchPage, bool, str | None]:
         async with opened(place, rerank=rerank) as session:
-            where, empty = await _memories(session, memories)
+            where, remark = await _memories(session, memories)
             page = await session.host.search(
                 query, memory=where, limit=limit, mode=None if mode is None else Mode(mode), filters=conditions
             )
-            return page, session.judged, empty
+            return page, session.judged, remark
 
-    page, judged, empty = run(work)
+    page, judged, remark = run(work)
     if as_json:
         write_json(page_json(page, judged=judged, trace=trace))
         return exits.OK
     show_page(page)
     if trace:
         _show_trace(page)
-    if empty:
-        note("nothing has been imported yet: `narrowgate import PATH`")
+    if remark is not None:
+        note(remark)
     return exits.OK
 
 
-async def _memories(session: Session, named: tuple[str, ...]) -> tuple[tuple[str, ...], bool]:
-    """Return the memories to search, and whether the database holds none at all."""
-    if named:
-        return tuple(dict.fromkeys(named)), False
-    found = tuple(head.memory for head in await session.host.memories())
-    return found or (DEFAULT_MEMORY,), not found
+def _as_utf8(argument: str) -> str:
+    """Read an argument again as UTF-8 where a locale without it left its bytes as half surrogate pairs (PEP 383)."""
+    try:
+        argument.encode()
+    except UnicodeEncodeError:
+        return os.fsencode(argument).decode("utf-8", "replace")
+    return argument
+
+
+async def _memories(session: Session, named: tuple[str, ...]) -> tuple[tuple[str, ...], str | None]:
+    """Return the memories to search, and what people should know about them."""
+    found = [head.memory for head in await session.host.memories()]
+    if not named:
+        return tuple(found) or (DEFAULT_MEMORY,), None if found else "nothing imported yet: `narrowgate import PATH`"
+    unknown = [memory for memory in named if memory not in found]
+    remark = f"there is no memory {', '.join(unknown)}: `narrowgate memories` lists them" if unknown else None
+    return tuple(dict.fromkeys(named)), remark
 
 
 def show_page(page: SearchPage) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -12,12 +12,13 @@ from typing import Any, Final
 
 import attrs
 import click
-from rich.console import Console, Group
+from rich.console import Console
 from rich.padding import Padding
 from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
+from narrowgate.values.decision import DecisionOutcome
 from narrowgate.values.search import Candidate, SearchPage, Verdict
 from narrowgate_cli import exits
 from narrowgate_cli.app import Command, Place, common, json_option, run
@@ -26,7 +27,7 @@ from narrowgate_cli.commands.search import number_of
 from narrowgate_cli.importing import read_paths
 from narrowgate_cli.journal import Question, journal_paths, questions
 from narrowgate_cli.output import console, count, note, progress, write_json
-from narrowgate_cli.session import Session, can_demonstrate, opened
+from narrowgate_cli.session import Session, demonstration, opened
 from narrowgate_cli.shapes import hit_json
 
 MEMORY: Final = "journal"
@@ -48,7 +49,7 @@ class Answer:
     @property
     def found(self) -> bool:
         """Whether the answer that the journal holds is on the page."""
-        return any(self.question.expected in hit.content.text for hit in self.page.hits)
+        return any(self.question.answer in hit.content.text for hit in self.page.hits)
 
 
 @click.command("try", cls=Command)
@@ -72,9 +73,10 @@ def try_(place: Place, as_json: bool) -> int:
                 # Entered first, so that the folder goes when everything that works in it is closed.
                 folder = stack.enter_context(TemporaryDirectory(prefix="narrowgate-try-"))
                 where = attrs.evolve(place, db=Path(folder, "try.db"))
-            session = await stack.enter_async_context(opened(where, more={"use": can_demonstrate(where)}))
+            use, why_not = demonstration(where)
+            session = await stack.enter_async_context(opened(where, more={"use": use}))
             if not as_json:
-                _show_welcome(out, judged=session.judged)
+                _show_welcome(out, why_not if not session.judged else None)
             entries, seconds = await _import(session)
             if not as_json:
                 _show_import(out, session, entries, seconds)
@@ -109,23 +111,17 @@ async def _import(session: Session) -> tuple[int, float]:
     return len(drafts), perf_counter() - started
 
 
-def _show_welcome(out: Console, *, judged: bool) -> None:
+def _show_welcome(out: Console, why_not: str | None) -> None:
     out.print(Text("narrowgate: recall wide, decide narrow", style="bold"))
-    if judged:
-        out.print(
-            Text(
-                "The first stage recalls a wide pool of candidates by words and by meaning. The second stage asks one "
-                "narrow question about each: does this text hold evidence that answers the query? Only what it keeps is "
-                "returned, and you can see every verdict."
-            )
+    out.print(
+        Text(
+            "The first stage recalls a wide pool of candidates by words and by meaning. The second stage asks one narrow "
+            "question about each: does this text hold evidence that answers the query? Only what it keeps is returned, and "
+            "you can see every verdict."
         )
-    else:
-        out.print(
-            Text(
-                "The reranker plugins are not installed, so you see the first stage alone: candidates by words and by "
-                "meaning, in coarse order. For the second stage: pip install narrowgate-decision narrowgate-local"
-            )
-        )
+    )
+    if why_not is not None:
+        out.print(Text(f"You see the first stage alone, in coarse order. The second is off: {why_not}", style="yellow"))
     sys.stdout.flush()
 
 
@@ -140,6 +136,7 @@ def _show_answer(out: Console, number: int, total: int, answer: Answer) -> None:
     out.print()
     out.print(Rule(Text(f"question {number} of {total}", style="dim"), align="left", style="dim", characters="-"))
     out.print(Text(answer.question.text, style="bold"))
+    out.print(Text(answer.question.shows, style="dim italic"))
     out.print()
     stage = page.trace.rerank
     if stage is None:
@@ -147,47 +144,67 @@ def _show_answer(out: Console, number: int, total: int, answer: Answer) -> None:
     else:
         verdicts = {} if stage.decision is None else {verdict.rank: verdict for verdict in stage.decision.verdicts}
         chosen = () if stage.decision is None else stage.decision.selected_ranks
-        out.print(_pool(stage.candidates[:_SHOWN], verdicts, chosen))
+        out.print(_pool(stage.candidates[:_SHOWN], verdicts, chosen, answer.question.answer))
         more = len(stage.candidates) - _SHOWN
         if more > 0:
-            out.print(Text(f"      ... and {more} more candidates", style="dim"))
+            out.print(Text(f"       ... and {more} more candidates", style="dim"))
     out.print()
-    parts: list[Any] = [Text("evidence", style="bold green")]
-    for place, hit in enumerate(page.hits, 1):
-        right = answer.question.expected in hit.content.text
-        when = "" if hit.content.occurred_at is None else f"{hit.content.occurred_at:%Y-%m-%d}  "
-        line = Text(f"{place}. ", style="green") + Text(when, style="cyan") + Text(hit.content.text.replace("\n", " "))
-        if right:
-            line.append("  <- the answer", style="bold green")
-        parts.append(Padding(line, (0, 0, 0, 2)))
+    out.print(Text("evidence", style="bold green"))
+    out.print(_evidence(page, answer.question.answer))
     if page.status == "none_relevant":
-        parts.append(Text("  the second stage kept nothing; this is the head of the coarse order", style="yellow"))
-    out.print(Group(*parts))
-    out.print(Text(f"  {_cost(page)} {answer.latency_ms:.0f} ms", style="dim"))
+        out.print(Text("the second stage kept nothing; this is the head of the coarse order", style="yellow"))
+    out.print(Text(f"{_cost(page)} {answer.latency_ms:.0f} ms", style="dim"))
     sys.stdout.flush()
 
 
-def _pool(candidates: Sequence[Candidate], verdicts: dict[int, Verdict], chosen: Sequence[int]) -> Table:
-    drawn = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 1))
-    drawn.add_column("rank", justify="right", no_wrap=True)
-    drawn.add_column("verdict", no_wrap=True)
-    drawn.add_column("score", justify="right", no_wrap=True)
-    drawn.add_column("coarse pool", no_wrap=True, overflow="ellipsis")
+def _columns(*widths: int) -> Table:
+    """Return a table with columns of the given widths and a last one that takes the rest of the line."""
+    drawn = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 1, 0, 0), expand=True, show_header=False)
+    for width in widths:
+        drawn.add_column(width=width, no_wrap=True)
+    drawn.add_column(ratio=1, overflow="fold")
+    return drawn
+
+
+def _pool(candidates: Sequence[Candidate], verdicts: Mapping[int, Verdict], chosen: Sequence[int], expected: str) -> Table:
+    drawn = _columns(4, 11, 7)
+    drawn.columns[-1].no_wrap, drawn.columns[-1].overflow = True, "ellipsis"
+    drawn.add_row(*(Text(word, style="dim") for word in ("rank", "verdict", "  score", "coarse pool (* answers it)")))
     for candidate in candidates:
         verdict = verdicts.get(candidate.rank)
-        if verdict is None:
-            word, style = "not asked", "dim"
-        elif candidate.rank in chosen and verdict.kept:
-            word, style = "kept", "green"
-        elif verdict.kept:
-            word, style = "spare", "dim"
-        else:
-            word, style = "dropped", "red"
-        if verdict is not None and verdict.outcome == "abstain":
-            word += " (?)"
+        word, style = _verdict(verdict, selected=candidate.rank in chosen)
         number = "" if verdict is None else number_of(verdict.probability, verdict.score)
+        mark = "*" if expected in candidate.content.text else " "
         text = Text(candidate.content.text.replace("\n", " "), style="" if style == "green" else "dim")
-        drawn.add_row(Text(str(candidate.rank), style="dim"), Text(word, style=style), Text(number, style=style), text)
+        drawn.add_row(
+            Text(f"{candidate.rank:>3}{mark}", style="bold" if mark == "*" else "dim"),
+            Text(word, style=style),
+            Text(f"{number:>7}", style=style),
+            text,
+        )
+    return drawn
+
+
+def _verdict(verdict: Verdict | None, *, selected: bool) -> tuple[str, str]:
+    """Return the word for a verdict and its colour."""
+    if verdict is None:
+        return "not asked", "dim"
+    if not verdict.kept:
+        return "dropped", "red"
+    word = "unsure" if verdict.outcome is DecisionOutcome.ABSTAIN else "kept"
+    return (word, "green") if selected else (f"{word}, spare", "dim")
+
+
+def _evidence(page: SearchPage, expected: str) -> Table:
+    drawn = _columns(4, 10)
+    for place, hit in enumerate(page.hits, 1):
+        right = expected in hit.content.text
+        when = "" if hit.content.occurred_at is None else f"{hit.content.occurred_at:%Y-%m-%d}"
+        drawn.add_row(
+            Text(f"{place:>3}{'*' if right else ' '}", style="bold green" if right else "green"),
+            Text(when, style="cyan"),
+            Text(hit.content.text.replace("\n", " "), style="bold" if right else ""),
+        )
     return drawn
 
 
@@ -251,7 +268,7 @@ def _answer_json(answer: Answer) -> dict[str, Any]:
     return {
         "question": answer.question.text,
         "lang": answer.question.lang,
-        "expected": answer.question.expected,
+        "expected": answer.question.answer,
         "answered": answer.found,
         "mode": str(page.mode),
         "status": page.status,

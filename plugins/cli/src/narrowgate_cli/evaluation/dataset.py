@@ -199,7 +199,7 @@ def _is_marked(record: Mapping[str, Any], unanswerable: set[str]) -> bool:
 
 def _qrels(path: Path) -> dict[str, dict[str, int]]:
     grades: dict[str, dict[str, int]] = {}
-    for number, line in enumerate(_lines(path), 1):
+    for number, line in _lines(path):
         parts = line.split("\t")
         if number == 1 and parts[-1].strip() == "grade":
             continue
@@ -212,10 +212,10 @@ def _qrels(path: Path) -> dict[str, dict[str, int]]:
     return grades
 
 
-def _lines(path: Path) -> Iterator[str]:
+def _lines(path: Path) -> Iterator[tuple[int, str]]:
     try:
         with path.open(encoding="utf-8-sig") as file:
-            yield from (line for raw in file if (line := raw.rstrip("\r\n")).strip())
+            yield from ((number, line.rstrip("\r\n")) for number, line in enumerate(file, 1) if line.strip())
     except FileNotFoundError:
         raise InputError("dataset-missing", f"{path} is missing") from None
     except UnicodeDecodeError:
@@ -227,7 +227,7 @@ def _json_lines_if_there(path: Path) -> Iterator[_Line]:
 
 
 def _json_lines(path: Path) -> Iterator[_Line]:
-    for number, line in enumerate(_lines(path), 1):
+    for number, line in _lines(path):
         where = f"{path}:{number}"
         try:
             record = json.loads(line)
