@@ -56,7 +56,8 @@ def test_check_creates_no_database(run: Run, db: Path) -> None:
 def test_check_tells_all_problems_at_once(run: Run, tmp_path: Path) -> None:
     """A misspelt option, an unknown component and a wrong value: one report, exit code 2."""
     config = tmp_path / "narrowgate.toml"
-    config.write_text('[use]\nreranker = "nothing.here"\n[search]\nlimt = 3\n[rerank]\non_failure = "maybe"\n', encoding="utf-8")
+    lines = ["[use]", 'reranker = "nothing.here"', "[search]", "limt = 3", "[rerank]", 'on_failure = "maybe"']
+    config.write_text("\n".join(lines), encoding="utf-8")
     done = run("check", "--config", config, "--json")
     assert done.code == 2
     assert done.json["ok"] is False
