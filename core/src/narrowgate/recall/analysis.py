@@ -9,18 +9,16 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 from itertools import pairwise
-from typing import Any, Final, Literal, NamedTuple
+from typing import Final, Literal, NamedTuple
 
-import snowballstemmer  # type: ignore[import-untyped]
-
-from narrowgate.recall._irregular import IRREGULAR
 from narrowgate.recall._scripts import MARK_CLASS, NGRAM_CLASS, compose, fold
+from narrowgate.recall._stem import SNOWBALL, stem
 from narrowgate.recall._stopwords import ENGLISH, HAN_FUNCTION
 from narrowgate.values.search import AnalysedQuery
 from narrowgate.values.text import normalise_text
 
-ANALYSER_VERSION: Final = "a1"
-"""Stored with every index; anything that changes a term changes it."""
+ANALYSER_VERSION: Final = f"a1+snowball{SNOWBALL}"
+"""Stored with every index; anything that changes a term changes it, and so does another release of the stemmer."""
 
 Kind = Literal["word", "identifier", "number", "unigram", "bigram"]
 
@@ -48,79 +46,75 @@ _COMPOUND: Final = re.compile(rf"[.#@$]?{_W}+(?:[-./\\:@+&'#=~,]{{1,2}}{_W}+)*(?
 _SEGMENT: Final = re.compile(r"[^/\\:@&#=~,]+")
 _WORD: Final = re.compile(rf"(?:(?!_){_W})+")
 _CAMEL: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
-_CLITIC: Final = re.compile(r"(?:'(?:s|ll|re|ve|d|m)|(?<=s)')$", re.IGNORECASE)
+_CLITIC: Final = re.compile(r"'(?:s|ll|re|ve|d|m)$", re.IGNORECASE)
 _THOUSANDS: Final = re.compile(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?")
+_DECIMAL: Final = re.compile(r"\d+[.,]\d+")
+_VERSION: Final = re.compile(r"[vV]\d+\.")
 
 _LONGEST_CACHED: Final = 48
-_stemmer: Final[Any] = snowballstemmer.stemmer("english")
 
 
-@lru_cache(maxsize=32_768)
-def _stem(word: str) -> str:
-    return word if word in ENGLISH else str(_stemmer.stemWord(IRREGULAR.get(word, word)))
-
-
-def _word(word: str) -> tuple[str, Kind]:
-    folded = fold(word)
-    if folded.isdecimal():
-        return folded, "number"
-    return (_stem(folded) if folded.isascii() and folded.isalpha() else folded), "word"
+def _word(raw: str, start: int, end: int) -> Token:
+    word = fold(raw)
+    if word.isdecimal():
+        return Token(word, "number", start, end)
+    return Token(stem(word) if word.isascii() and word.isalpha() else word, "word", start, end)
 
 
 def _parts(text: str, offset: int) -> list[Token]:
     found = []
     for match in _WORD.finditer(text):
         raw, start = match.group(), offset + match.start()
-        term, kind = _word(raw)
-        if term:
-            found.append(Token(term, kind, start, offset + match.end()))
-        if not (raw.islower() or raw.isupper() or raw[1:].islower()):
+        found.append(_word(raw, start, offset + match.end()))
+        if raw.isascii() and not (raw.islower() or raw.isupper() or raw[1:].islower()):
             humps = list(_CAMEL.finditer(raw))
             if len(humps) > 1:
-                found += [Token(*_word(hump.group()), start + hump.start(), start + hump.end()) for hump in humps]
+                found += [_word(hump.group(), start + hump.start(), start + hump.end()) for hump in humps]
+    return found
+
+
+def _identifiers(raw: str, offset: int) -> list[Token]:
+    """Return the wholes in a compound: itself, itself without its mark or `v`, and what stands between its separators."""
+    end = offset + len(raw)
+    found = [Token(fold(raw), "number" if _DECIMAL.fullmatch(raw) else "identifier", offset, end)]
+    if (raw[0] in ".#@$" and _WORD.fullmatch(raw, 1) is None) or _VERSION.match(raw):
+        found.append(Token(fold(raw[1:]), "identifier", offset + 1, end))
+    for match in _SEGMENT.finditer(raw):
+        segment = match.group()
+        if segment != raw and _WORD.search(segment) and not _WORD.fullmatch(segment):
+            found.append(Token(fold(segment), "identifier", offset + match.start(), offset + match.end()))
     return found
 
 
 def _compound(raw: str, offset: int) -> list[Token]:
     raw = _CLITIC.sub("", raw)
-    end = offset + len(raw)
     if _THOUSANDS.fullmatch(raw):
-        return [Token(raw.replace(",", ""), "number", offset, end)]
+        return [Token(raw.replace(",", ""), "number", offset, offset + len(raw))]
     if "'" in raw:  # "don't" and "dont", "O'Brien" and "OBrien" are one
         joined = raw.replace("'", "")
-        found = [] if _WORD.fullmatch(joined) is None else [Token(*_word(joined), offset, end)]
-        if found and found[0].term in ENGLISH:
-            return found
-        return found + _parts(raw, offset)
+        whole = [_word(joined, offset, offset + len(raw))] if _WORD.fullmatch(joined) else []
+        return whole if whole and whole[0].term in ENGLISH else whole + _parts(raw, offset)
     parts = _parts(raw, offset)
-    whole = fold(raw)
-    if (len(parts) == 1 and parts[0].term == whole) or _WORD.fullmatch(raw) is not None or not parts:
+    if not parts or _WORD.fullmatch(raw):
         return parts
-    found = [Token(whole, "number" if re.fullmatch(r"\d+[.,]\d+", raw) else "identifier", offset, end)]
-    if raw[0] in ".#@$" and len(parts) > 1:
-        found.append(Token(fold(raw[1:]), "identifier", offset + 1, end))
-    segments = list(_SEGMENT.finditer(raw))
-    if len(segments) > 1:
-        for segment in segments:
-            text = segment.group()
-            if _WORD.fullmatch(text) is None and _WORD.search(text):
-                found.append(Token(fold(text), "identifier", offset + segment.start(), offset + segment.end()))
-    if re.match(r"[vV]\d+\.", raw):
-        found.append(Token(fold(raw[1:]), "identifier", offset + 1, end))
-    return found + parts
+    return _identifiers(raw, offset) + parts
 
 
-def _chunk_tokens(chunk: str) -> list[Token]:
+def _chunk_tokens(chunk: str) -> tuple[Token, ...]:
     found: list[Token] = []
     for match in _COMPOUND.finditer(chunk):
-        found += _compound(match.group(), match.start())
-    return found
+        tokens = [token for token in _compound(match.group(), match.start()) if token.term]
+        tokens.sort(key=lambda token: (token.start, -token.end))
+        found += tokens
+    return tuple(found)
 
 
 def _chunk_terms(chunk: str) -> tuple[str, ...]:
     return tuple([token.term for token in _chunk_tokens(chunk)])
 
 
+# Two caches, since indexing wants terms alone and must not pay for places; both hold short chunks only.
+_cached_chunk_tokens: Final = lru_cache(maxsize=8_192)(_chunk_tokens)
 _cached_chunk_terms: Final = lru_cache(maxsize=32_768)(_chunk_terms)
 
 
@@ -139,7 +133,8 @@ def tokens(text: str) -> list[Token]:
                 if place - start + 1 < len(piece):
                     found.append(Token(piece[place - start : place - start + 2], "bigram", place, place + 2))
         else:
-            found += [Token(term, kind, start + a, start + b) for term, kind, a, b in _chunk_tokens(piece)]
+            local = _cached_chunk_tokens(piece) if len(piece) <= _LONGEST_CACHED else _chunk_tokens(piece)
+            found += [Token(term, kind, start + first, start + last) for term, kind, first, last in local]
     return found
 
 
