@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import isfinite
-from typing import Any, Final
-
-import attrs
+from operator import attrgetter
+from typing import Any, Final, NamedTuple
 
 from narrowgate.errors import ChannelError
 from narrowgate.values.search import ChannelHit, ChannelKind
@@ -14,16 +13,19 @@ from narrowgate.values.search import ChannelHit, ChannelKind
 Key = tuple[str, str, int]
 """(memory, entry, version): what makes two hits the same candidate. Never the text."""
 
+_key: Final[Callable[[ChannelHit], Key]] = attrgetter("memory", "entry", "version")
+
+VECTOR_WEIGHT: Final = 0.75
+"""What a cosine of 1 is worth beside the lexical score, in BM25 weight per query term; measured."""
+
+NAME: Final = f"per-term-1(lexical=1,vector={VECTOR_WEIGHT:g})"
+"""The default fusion (`fuse`) with its version and weights, for the trace."""
+
 RRF_K: Final = 60
-
-WEIGHTS: Final[Mapping[ChannelKind, float]] = {ChannelKind.LEXICAL: 0.7, ChannelKind.VECTOR: 0.3}
-
-NAME: Final = "score-1(lexical=0.7,vector=0.3)"
-"""The default fusion with its version and weights, for the trace."""
+"""The constant of reciprocal rank fusion, as published and as in spec 1.5."""
 
 
-@attrs.frozen
-class Fused:
+class Fused(NamedTuple):
     """One candidate after fusion.
 
     Attributes:
@@ -49,19 +51,49 @@ def check_hits(channel: str, hits: Iterable[ChannelHit]) -> None:
     """
     for place, hit in enumerate(hits, 1):
         # A channel is third-party code: what its hits really hold is not what their types say.
-        named: tuple[Any, ...] = (hit.memory, hit.entry)
-        version: Any = hit.version
-        if not all(isinstance(part, str) and part for part in named) or not isinstance(version, int) or version < 1:
+        memory, entry, version, score = _fields(hit)
+        if not (_is_name(memory) and _is_name(entry) and type(version) is int and version >= 1):
             raise ChannelError(channel, f"channel {channel} returned a hit without identity at place {place}")
-        if not isfinite(hit.score):
-            raise ChannelError(channel, f"channel {channel} returned a score that is not finite at place {place}")
+        if not isinstance(score, int | float) or not isfinite(score):
+            raise ChannelError(channel, f"channel {channel} returned a score that is no finite number at place {place}")
 
 
-def _order(scores: Mapping[Key, float], found: Mapping[ChannelKind, Mapping[Key, float]]) -> list[Fused]:
-    # Code-point order of strings equals the order of their UTF-8 bytes, so plain comparison is the spec's tie-break.
-    kinds = [kind for kind in ChannelKind if kind in found]
-    order = sorted(scores, key=lambda key: (-scores[key], key))
-    return [Fused(key, scores[key], tuple(kind for kind in kinds if key in found[kind])) for key in order]
+def _fields(hit: Any) -> tuple[Any, Any, Any, Any]:
+    return hit.memory, hit.entry, hit.version, hit.score
+
+
+def _is_name(value: Any) -> bool:
+    return isinstance(value, str) and value != ""
+
+
+def fuse(lists: Mapping[ChannelKind, Sequence[ChannelHit]], *, terms: int = 1, floor: float = 0.0) -> list[Fused]:
+    """Fuse by scores that tell how much of the query a channel found.
+
+    The formula: `BM25 / terms + VECTOR_WEIGHT * max(0, (cosine - floor) / (1 - floor))`.
+
+    BM25 divided by the number of query terms is the mean weight that a text earns per term. It is low for a query whose
+    words are hardly in the index (another language, other words), and then the cosine decides; it is high where the words
+    are there, and then the cosine orders what they leave close. Nothing is scaled by the best or the worst hit of a list,
+    so where a list was cut changes nothing for the candidates that are in it. A candidate that a list lacks gets nothing
+    from it.
+
+    Args:
+        lists: each channel's admitted hits, best first; a repeated candidate counts where it stands first.
+        terms: number of distinct query terms; below 1 counts as 1.
+        floor: the cosine that says nothing (the embedding profile's threshold), below 1.
+
+    Returns:
+        All candidates; score descending, then memory, entry and version ascending by UTF-8 bytes.
+    """
+    share = 1.0 / max(terms, 1)
+    slope = VECTOR_WEIGHT / (1.0 - floor)
+    found: dict[ChannelKind, dict[Key, float]] = {}
+    for kind, hits in lists.items():
+        if kind is ChannelKind.LEXICAL:
+            found[kind] = _first(hits, [hit.score * share for hit in hits])
+        else:
+            found[kind] = _first(hits, [(hit.score - floor) * slope if hit.score > floor else 0.0 for hit in hits])
+    return _ordered(found)
 
 
 def rrf(
@@ -69,7 +101,7 @@ def rrf(
     weights: Mapping[ChannelKind, float] | None = None,
     k: int = RRF_K,
 ) -> list[Fused]:
-    """Fuse by reciprocal rank (Cormack, Clarke, Buettcher 2009): a candidate scores weight / (k + rank) in each list.
+    """Fuse by reciprocal rank (Cormack, Clarke, Buettcher 2009; spec 1.5): weight / (k + rank), summed over the lists.
 
     Ranks count from 1. A candidate that a list repeats counts where it stands first, and the repetition uses up a rank. A
     list that lacks a candidate gives it nothing.
@@ -78,43 +110,40 @@ def rrf(
         lists: each channel's hits, best first.
         weights: one for each channel, >= 0; 1 where none is given.
         k: the constant of the formula, >= 0.
-    """
-    found: dict[ChannelKind, dict[Key, float]] = {}
-    scores: dict[Key, float] = {}
-    for kind in ChannelKind:
-        if kind not in lists:
-            continue
-        weight = 1.0 if weights is None else weights.get(kind, 1.0)
-        mine = found[kind] = {}
-        for rank, hit in enumerate(lists[kind], 1):
-            key = (hit.memory, hit.entry, hit.version)
-            if key not in mine:
-                mine[key] = weight / (k + rank)
-                scores[key] = scores.get(key, 0.0) + mine[key]
-    return _order(scores, found)
-
-
-def fuse(lists: Mapping[ChannelKind, Sequence[ChannelHit]]) -> list[Fused]:
-    """Fuse by scores: each channel's score as a share of its best, weighted and added.
-
-    Args:
-        lists: each channel's admitted hits, best first.
 
     Returns:
-        All candidates; score descending, then memory, entry and version ascending by UTF-8 bytes.
+        As `fuse`.
     """
     found: dict[ChannelKind, dict[Key, float]] = {}
+    for kind, hits in lists.items():
+        weight = 1.0 if weights is None else weights.get(kind, 1.0)
+        found[kind] = _first(hits, [weight / (k + rank) for rank in range(1, len(hits) + 1)])
+    return _ordered(found)
+
+
+def _first(hits: Sequence[ChannelHit], scores: Sequence[float]) -> dict[Key, float]:
+    """Return each candidate's score at its first place: written last to first, so that the first stays."""
+    return dict(zip(map(_key, reversed(hits)), reversed(scores), strict=True))
+
+
+def _ordered(found: Mapping[ChannelKind, dict[Key, float]]) -> list[Fused]:
+    """Add up in the order of `ChannelKind` (sums of floats depend on it) and sort by score, then identity.
+
+    Strings compare by code points, which is the order of their UTF-8 bytes.
+    """
     scores: dict[Key, float] = {}
+    kinds: dict[Key, tuple[ChannelKind, ...]] = {}
     for kind in ChannelKind:
-        hits = lists.get(kind)
-        if not hits:
+        mine = found.get(kind)
+        if not mine:
             continue
-        best = max(hit.score for hit in hits)
-        weight = WEIGHTS[kind] / best if best > 0 else 0.0
-        mine = found[kind] = {}
-        for hit in hits:
-            key = (hit.memory, hit.entry, hit.version)
-            if key not in mine:
-                mine[key] = weight * hit.score
-                scores[key] = scores.get(key, 0.0) + mine[key]
-    return _order(scores, found)
+        if not scores:
+            scores, kinds = mine, dict.fromkeys(mine, (kind,))
+            continue
+        for key in mine.keys() & scores.keys():
+            mine[key] += scores[key]
+            kinds[key] += (kind,)
+        scores = scores | mine
+        kinds = dict.fromkeys(mine, (kind,)) | kinds
+    order = sorted(zip([-score for score in scores.values()], scores, strict=True))
+    return [Fused(key, -negative, kinds[key]) for negative, key in order]
