@@ -106,8 +106,8 @@ class EvidenceSettings:
 
     Attributes:
         keep_at: a score of at least this is YES; `None` takes the calibration's threshold, else the shipped one.
-        drop_below: a score below this is NO; between the two the answer is ABSTAIN. `None` takes the shipped band: its
-            width below `keep_at`.
+        drop_below: a score below this is NO; between the two the answer is ABSTAIN. At most `keep_at`. `None` takes the
+            shipped one, or `keep_at` where that is lower.
         calibration: a file that `narrowgate eval DIR --recalibrate FILE` wrote: gives the threshold and probabilities.
         use_embedder: use the cosine of the composition's embedder where the model was fitted with that embedder.
         text_cache: how many analysed texts are remembered, 0..100000 (a few KiB each).

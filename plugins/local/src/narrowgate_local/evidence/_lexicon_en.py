@@ -16,27 +16,6 @@ ASKING: Final = _words(
 )
 """Words of a question that speak of the asking, not of what is asked (as they are written, lower case)."""
 
-_IRREGULAR_LINES: Final = """
-be was were been | become became | begin began begun | bite bit bitten | blow blew blown | break broke broken
-bring brought | build built | buy bought | catch caught | choose chose chosen | come came | deal dealt | dig dug
-do did done | draw drew drawn | drink drank drunk | drive drove driven | eat ate eaten | fall fell fallen | feed fed
-feel felt | fight fought | find found | fly flew flown | forget forgot forgotten | forgive forgave forgiven
-freeze froze frozen | get got gotten | give gave given | go went gone | grow grew grown | hang hung | hear heard
-hide hid hidden | hold held | keep kept | know knew known | lay laid | lead led | leave left | lend lent | lie lay lain
-light lit | lose lost | make made | mean meant | meet met | pay paid | ride rode ridden | ring rang rung | rise rose risen
-run ran | say said | see saw seen | seek sought | sell sold | send sent | shake shook shaken | shine shone | shoot shot
-show showed shown | sing sang sung | sink sank sunk | sit sat | sleep slept | speak spoke spoken | spend spent
-stand stood | steal stole stolen | stick stuck | strike struck | swear swore sworn | sweep swept | swim swam swum
-swing swung | take took taken | teach taught | tear tore torn | tell told | think thought | throw threw thrown
-understand understood | wake woke woken | wear wore worn | weave wove woven | win won | write wrote written
-child children | man men | woman women | foot feet | tooth teeth | mouse mice | goose geese | wife wives | life lives
-"""
-
-VARIANTS: Final[tuple[tuple[str, ...], ...]] = tuple(
-    tuple(group.split()) for line in _IRREGULAR_LINES.strip().splitlines() for group in line.split("|")
-)
-"""Forms of one word that a stemmer keeps apart; the first is the one that stands for all."""
-
 _MONTH: Final = (
     r"jan(?:uary)?|feb(?:ruary)?|march|mar|april|apr|may|june|jun|july|jul|aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?"
     r"|nov(?:ember)?|dec(?:ember)?"

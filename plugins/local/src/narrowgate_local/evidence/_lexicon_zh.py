@@ -5,10 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-FUNCTION: Final = frozenset(
-    "的了是吗嗎呢吧啊呀着著么麼嘛在和与與及或我你您他她它们們这這那有就也都还還不很被把将將从從到对對为為于於而且但以之其"
-    "个個给給让讓会會能可要去来來过過得地所并並则則又只再等中上下时時后後前里裡"
-)
+FUNCTION: Final = frozenset("的了是吗嗎呢吧啊呀着著么麼嘛在和与與及或我你您他她它们們这這那有就也都还還不很被把而且但个個哪")
 """Characters that carry no content by themselves; two-character terms do not cross them."""
 
 ASKING: Final = re.compile(

@@ -21,6 +21,9 @@ UNIGRAM_WEIGHT: Final = 0.35
 CHARACTER_LENGTH: Final = 0.6
 """Such a character counts as so many words of length."""
 
+CONTEXT_WEIGHT: Final = 0.1
+"""A term that a query holds only outside its questions counts as so much of one."""
+
 PREFIX_LETTERS: Final = 4
 
 _HAN: Final = re.compile("[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U000323af]")
@@ -32,6 +35,10 @@ _SPEAKER: Final = re.compile(
 _NO_SPEAKER: Final = frozenset(
     ("note", "todo", "fixme", "update", "summary", "warning", "error", "example", "re", "fwd", "http", "https")
 )
+
+
+_SENTENCE: Final = re.compile(r"[^.!?\u3002\uff01\uff1f\n]+(?:[.!?\u3002\uff01\uff1f]+[\"'\u201d\u300d)]*|\n|$)|[.!?]")
+_CLOSING: Final = " \"'\u201d\u300d)\n"
 
 
 class Ask(StrEnum):
@@ -79,25 +86,6 @@ def _with_stems(words: frozenset[str]) -> frozenset[str]:
 
 _STOP: Final = _with_stems(en.FUNCTION)
 _STOP_ASKING: Final = _STOP | _with_stems(en.ASKING)
-
-
-def _variants() -> tuple[dict[str, str], dict[str, tuple[str, ...]]]:
-    canonical: dict[str, str] = {}
-    forms: dict[str, tuple[str, ...]] = {}
-    for group in en.VARIANTS:
-        stems = tuple(dict.fromkeys(term for word in group for term in index_terms(word)))
-        forms.setdefault(stems[0], stems)
-        for stem in stems:
-            canonical.setdefault(stem, stems[0])
-    return canonical, forms
-
-
-_CANONICAL, _FORMS = _variants()
-
-
-def index_forms(term: str) -> tuple[str, ...]:
-    """Return the index terms that count for `term`: itself, or all forms of an irregular word."""
-    return _FORMS.get(term, (term,))
 
 
 @attrs.frozen
@@ -189,12 +177,11 @@ class _Collector:
             self._covered = token.end
         if token.term in self._stop:
             return
-        term = _CANONICAL.get(token.term, token.term)
-        self.weight.setdefault(term, 1.0)
+        self.weight.setdefault(token.term, 1.0)
         if token.kind == "number":
-            self.numbers.add(term)
+            self.numbers.add(token.term)
         elif self._text[token.start].isupper():
-            self.names.add(term)
+            self.names.add(token.term)
 
     def end_run(self) -> None:
         for char in self._run:
@@ -222,8 +209,31 @@ def view_query(query: str) -> QueryView:
     text = compose(query)
     han = _HAN.search(text) is not None
     ask = next((ask for ask, form in (_ASK_ZH if han else _ASK_EN) if form.search(text)), None)
-    cut = zh.ASKING.sub("\n", text) if han else en.TYPE_WORD.sub(" ", text)
-    return QueryView(_content(cut, _STOP_ASKING), ask)
+    asked, context = _sentences(text)
+    terms = _content(_cut(asked, han=han), _STOP_ASKING)
+    if context:
+        terms = _with_context(terms, _content(_cut(context, han=han), _STOP_ASKING))
+    return QueryView(terms, ask)
+
+
+def _cut(text: str, *, han: bool) -> str:
+    return zh.ASKING.sub("\n", text) if han else en.TYPE_WORD.sub(" ", text)
+
+
+def _sentences(text: str) -> tuple[str, str]:
+    """Return (the sentences that ask, the statements around them); all of a text without a question asks."""
+    parts = _SENTENCE.findall(text)
+    asking = [part for part in parts if part.rstrip(_CLOSING).endswith(("?", "？"))]
+    if not asking or len(asking) == len(parts):
+        return text, ""
+    return "\n".join(asking), "\n".join(part for part in parts if part not in asking)
+
+
+def _with_context(terms: Terms, context: Terms) -> Terms:
+    weight = dict(terms.weight)
+    for term, value in context.weight.items():
+        weight.setdefault(term, CONTEXT_WEIGHT * value)
+    return attrs.evolve(terms, weight=weight, length=terms.length + context.length)
 
 
 def view_text(raw: str) -> TextView:

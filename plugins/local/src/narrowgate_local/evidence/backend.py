@@ -15,7 +15,7 @@ from narrowgate.values.decision import DecisionOutcome, DecisionRequest, Decisio
 from narrowgate_local._remember import Remembered
 from narrowgate_local.embedding.base import steps
 from narrowgate_local.evidence import features
-from narrowgate_local.evidence.analysis import QueryView, TextView, index_forms, readable, view_query, view_text
+from narrowgate_local.evidence.analysis import QueryView, TextView, readable, view_query, view_text
 from narrowgate_local.evidence.calibration import recalibrate
 from narrowgate_local.evidence.limits import Thresholds
 from narrowgate_local.evidence.model import EvidenceModel, scoring_id
@@ -173,7 +173,7 @@ class EvidenceBackend:
     async def _idf(self, queries: Iterable[QueryView]) -> Idf:
         if self._statistics is None:
             return Idf()
-        terms = sorted({form for query in queries for term in query.terms.weight for form in index_forms(term)})
+        terms = sorted({term for query in queries for term in query.terms.weight})
         return Idf.of(await self._statistics.term_statistics(terms))
 
     async def _view_texts(self, texts: Sequence[str]) -> dict[str, TextView]:

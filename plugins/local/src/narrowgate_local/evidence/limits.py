@@ -53,7 +53,7 @@ def thresholds(settings: EvidenceSettings, model: EvidenceModel, variant: Varian
         keep_at = calibration.keep_at
     if settings.keep_at is not None:
         keep_at = settings.keep_at
-    drop_below = keep_at - variant.band if settings.drop_below is None else settings.drop_below
+    drop_below = min(keep_at, variant.drop_below) if settings.drop_below is None else settings.drop_below
     if drop_below > keep_at:
         raise ConfigError(f"local.evidence: drop_below {drop_below} is above keep_at {keep_at}: lower it")
     return Thresholds(keep_at, drop_below, calibration)
@@ -62,6 +62,6 @@ def thresholds(settings: EvidenceSettings, model: EvidenceModel, variant: Varian
 def policy_id(model: EvidenceModel, variant: Variant, limits: Thresholds) -> str:
     """Return `local.evidence.v<version>+<variant>`, with `#<digest>` when the thresholds are not the shipped ones."""
     base = scoring_id(model.version, variant.name)
-    if limits == Thresholds(variant.keep_at, variant.keep_at - variant.band):
+    if limits == Thresholds(variant.keep_at, variant.drop_below):
         return base
     return f"{base}#{sha256(repr(limits).encode()).hexdigest()[:8]}"

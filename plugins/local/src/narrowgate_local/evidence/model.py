@@ -37,7 +37,7 @@ class Variant:
         intercept: the mean of the training sets' own intercepts.
         clip: how many standard deviations a feature may count.
         keep_at: a score of at least this is YES.
-        band: a score less than `keep_at - band` is NO; >= 0.
+        drop_below: a score less than this is NO; between the two the model cannot tell. At most `keep_at`.
     """
 
     name: str
@@ -47,7 +47,7 @@ class Variant:
     intercept: float
     clip: float
     keep_at: float
-    band: float
+    drop_below: float
 
     def score(self, values: Mapping[str, float]) -> float:
         """Return the score of a pair: higher is more likely evidence. Not a probability: base rates differ."""
@@ -98,7 +98,7 @@ def parse(data: Mapping[str, Any]) -> EvidenceModel:
             raw["intercept"],
             data["clip"],
             raw["keep_at"],
-            raw["band"],
+            raw["drop_below"],
         )
     return EvidenceModel(data["version"], variants)
 

@@ -9,7 +9,6 @@ from typing import Final
 import attrs
 
 from narrowgate.seams.ports import TermStatistics
-from narrowgate_local.evidence.analysis import index_forms
 
 COLD_DOCUMENTS: Final = 5
 """An index of N texts counts N / (N + 5) against the plain values below: a handful of texts says little."""
@@ -49,7 +48,7 @@ class Idf:
         share = total / (total + COLD_DOCUMENTS)
         found = {}
         for term, plain in cold.items():
-            holding = min(total, sum(self.frequency.get(form, 0) for form in index_forms(term)))
+            holding = min(total, self.frequency.get(term, 0))
             own = math.log1p((total - holding + 0.5) / (holding + 0.5)) / scale
             found[term] = share * own + (1.0 - share) * plain
         return found
