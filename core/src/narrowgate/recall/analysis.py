@@ -43,7 +43,7 @@ _PIECE: Final = re.compile(rf"[{NGRAM_CLASS}]+|[^\s{NGRAM_CLASS}]+")
 _NGRAM: Final = re.compile(rf"[{NGRAM_CLASS}]")
 _W: Final = rf"[\w{MARK_CLASS}]"
 _COMPOUND: Final = re.compile(rf"[.#@$]?{_W}+(?:[-./\\:@+&'#=~,]{{1,2}}{_W}+)*(?:\+\+|\#)?")
-_SEGMENT: Final = re.compile(r"[^/\\:@&#=~,]+")
+_SEGMENTS: Final = (re.compile(r"[^:@&#=~,]+"), re.compile(r"[^/\\:@&#=~,]+"))  # "src/app.py:14": the path, then its steps
 _WORD: Final = re.compile(rf"(?:(?!_){_W})+")
 _CAMEL: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 _CLITIC: Final = re.compile(r"'(?:s|ll|re|ve|d|m)$", re.IGNORECASE)
@@ -79,10 +79,14 @@ def _identifiers(raw: str, offset: int) -> list[Token]:
     found = [Token(fold(raw), "number" if _DECIMAL.fullmatch(raw) else "identifier", offset, end)]
     if (raw[0] in ".#@$" and _WORD.fullmatch(raw, 1) is None) or _VERSION.match(raw):
         found.append(Token(fold(raw[1:]), "identifier", offset + 1, end))
-    for match in _SEGMENT.finditer(raw):
-        segment = match.group()
-        if segment != raw and _WORD.search(segment) and not _WORD.fullmatch(segment):
-            found.append(Token(fold(segment), "identifier", offset + match.start(), offset + match.end()))
+    seen = {raw}
+    for pattern in _SEGMENTS:
+        for match in pattern.finditer(raw):
+            segment = match.group().strip("-./\\+'")
+            if segment not in seen and _WORD.search(segment) and not _WORD.fullmatch(segment):
+                seen.add(segment)
+                start = offset + raw.index(segment, match.start())
+                found.append(Token(fold(segment), "identifier", start, start + len(segment)))
     return found
 
 
