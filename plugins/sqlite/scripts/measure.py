@@ -68,12 +68,10 @@ def ingest_floor(path: Path, puts: Sequence[Put]) -> tuple[float, float]:
     db.execute("PRAGMA journal_mode = wal").fetchall()
     db.execute("CREATE TABLE t (id INTEGER PRIMARY KEY, text, kind, source UNIQUE, author, occurred, attributes, digest)")
     db.execute("CREATE VIRTUAL TABLE f USING fts5(terms, content='', contentless_delete=1, tokenize=ascii)")
-    rows = [
-        (p.content.text, p.content.kind, p.content.source, p.content.author, str(p.content.occurred_at), "{}", p.content.digest)
-        for p in puts
-    ]
+    contents = [put.content for put in puts]
+    rows = [(c.text, c.kind, c.source, c.author, str(c.occurred_at), "{}", c.digest) for c in contents]
     started = perf_counter()
-    terms = [" ".join(index_terms(p.content.text)) for p in puts]
+    terms = [" ".join(index_terms(c.text)) for c in contents]
     analysis = perf_counter() - started
     started = perf_counter()
     with db:
@@ -115,7 +113,7 @@ async def measure(count: int) -> None:
             await store.commit("m", puts)
             print(f"  the same again (all unchanged)    {perf_counter() - started:.3f} s")  # noqa: T201
             await fill_vectors(store, count)
-            await searches(store, puts, count)
+            await searches(store, puts)
 
 
 async def fill_vectors(store: SqliteStore, count: int) -> None:
@@ -131,7 +129,7 @@ async def fill_vectors(store: SqliteStore, count: int) -> None:
     await store.engine.write(write)
 
 
-async def searches(store: SqliteStore, puts: Sequence[Put], count: int) -> None:
+async def searches(store: SqliteStore, puts: Sequence[Put]) -> None:
     """Measure the channels."""
     lexical, exact = SqliteLexical(store, LexicalSettings()), SqliteLexical(store, LexicalSettings(prune_share=1.0))
     db = apsw.Connection(str(store.path))

@@ -67,7 +67,7 @@ def _was_active(db: apsw.Connection, entry: int, revision: int) -> bool:
 
 
 def read(db: apsw.Connection, ref: EntryRef) -> EntryVersion:
-    """See `EntryStore.read`. A version that the batch which wrote it also replaced is there at that revision, inactive."""
+    """See `EntryStore.read`. A version that a batch changed and then replaced is there at that revision, inactive."""
     entry = _entry(db, ref.memory, ref.entry)
     if entry is not None and ref.revision <= entry[4]:
         number = ref.version
@@ -79,10 +79,15 @@ def read(db: apsw.Connection, ref: EntryRef) -> EntryVersion:
         if row is not None:
             since, until = row[:2]
             current = until is None or ref.revision < until
-            if since <= ref.revision and (current or since == ref.revision):
+            if since <= ref.revision and (current or since == ref.revision or _was_switched(db, entry[0], ref)):
                 active = current and _was_active(db, entry[0], ref.revision)
                 return version_of(ref.memory, ref.revision, ref.entry, number, active, row[2:])
     raise EntryReferenceError("ref-unknown", f"{ref} names nothing: the memory never held that version at that revision")
+
+
+def _was_switched(db: apsw.Connection, entry: int, ref: EntryRef) -> bool:
+    sql = "SELECT 1 FROM states WHERE entry = ? AND number = ? AND revision = ?"
+    return db.execute(sql, (entry, ref.version, ref.revision)).fetchone() is not None
 
 
 def current(db: apsw.Connection, memory: str, entry: str) -> EntryVersion:

@@ -1,0 +1,27 @@
+"""What the tests of this distribution share."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+
+sys.path.insert(0, str(Path(__file__).parent))  # for `sqlite_parts`, also in the processes that tests start
+
+# Derandomised: a red run is red again. No deadline: the machine's load is no property of the code.
+settings.register_profile("narrowgate", derandomize=True, deadline=None)
+settings.load_profile("narrowgate")
+
+
+@pytest.fixture(params=["asyncio", "trio"])
+def anyio_backend(request: pytest.FixtureRequest) -> str:
+    """Run every async test on both event loops."""
+    return str(request.param)
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    """Return the path of a database that does not exist yet."""
+    return tmp_path / "memory.db"
