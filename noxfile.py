@@ -88,21 +88,21 @@ def tests(session: nox.Session, part: str) -> None:
     """Run the tests of one distribution (or those across distributions) on its wheel and on what that declares."""
     folder, distributions = TESTS[part]
     install_ours(session, distributions)
-    run_pytest(session, [*WITHOUT, folder])
+    run_pytest(session, ["-n", "2", *WITHOUT, folder])
 
 
 @nox.session(tags=["quick"], default=False, requires=["build"])
 def quick(session: nox.Session) -> None:
     """Run all tests that are not marked `full`, in one environment."""
     install_ours(session, FOLDERS)
-    run_pytest(session, ["-m", "not full", *WITHOUT, *(folder for folder, _ in TESTS.values())])
+    run_pytest(session, ["-n", "2", "-m", "not full", *WITHOUT, *(folder for folder, _ in TESTS.values())])
 
 
 @nox.session(venv_backend="virtualenv", tags=["full"], requires=["build"])
 def compositions(session: nox.Session) -> None:
     """Install named combinations of plugins, broken ones among them, each into its own environment, and see what happens."""
     install(session, *GROUPS["test"])
-    run_pytest(session, ["tests/compositions"])
+    run_pytest(session, ["-n", "2", "tests/compositions"])
 
 
 @nox.session(default=False, requires=["build"])

@@ -22,7 +22,7 @@ pages = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to
 
 _FENCE: Final = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 _SPAN: Final = re.compile(r"`([^`\n]+)`")
-_COMMAND: Final = re.compile(r"(?:^|[\s/$(])narrowgate ((?:--?)?[a-z][\w-]*)([^\n|;&`]*)", re.MULTILINE)
+_COMMAND: Final = re.compile(r"(?:^|[/$&|;(])[ \t]*narrowgate ((?:--?)?[a-z][\w-]*)([^\n|;&`#]*)", re.MULTILINE)
 _LINK: Final = re.compile(r"\]\((?!https?:|mailto:)([^)#\s]+)")
 
 

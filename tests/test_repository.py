@@ -16,7 +16,6 @@ import pytest
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 DISTRIBUTIONS: Final = (ROOT / "core", *sorted(path.parent for path in ROOT.glob("plugins/*/pyproject.toml")))
-MAX_LINES: Final = 400
 
 distributions = pytest.mark.parametrize("folder", DISTRIBUTIONS, ids=lambda folder: folder.name)
 
@@ -60,13 +59,6 @@ def test_nothing_of_one_machine(repository_files: tuple[Path, ...]) -> None:
 def test_no_data_files_out_of_proportion(repository_files: tuple[Path, ...]) -> None:
     """The repository holds text: a file above half a megabyte is a model, a data set or a database and belongs elsewhere."""
     assert [path for path in repository_files if path.stat().st_size > 500_000] == []
-
-
-@distributions
-def test_modules_stay_readable(folder: Path) -> None:
-    """No module has more lines than one reads in a sitting."""
-    lengths = {path.name: len(path.read_text(encoding="utf-8").splitlines()) for path in sources(folder)}
-    assert {name: length for name, length in lengths.items() if length > MAX_LINES} == {}
 
 
 @distributions
@@ -131,7 +123,8 @@ def name_of(requirement: str) -> str:
 def test_dependencies_are_those_imported(folder: Path, providers: Mapping[str, Sequence[str]]) -> None:
     """What a distribution imports is what it declares: nothing arrives by luck through another, nothing is idle."""
     table = project(folder)
-    required = {name_of(item) for item in table["dependencies"]}
+    # A requirement with a marker is for some platforms only, where what it brings is not always imported by name.
+    required = {name_of(item) for item in table["dependencies"] if ";" not in item}
     extra = {name_of(item) for items in table.get("optional-dependencies", {}).values() for item in items}
     used: set[str] = set()
     for module in imported(folder):
