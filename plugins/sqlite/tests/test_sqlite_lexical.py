@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from sqlite_parts import opened, put
 
 from narrowgate.errors import FilterError
-from narrowgate.recall.analysis import index_terms
+from narrowgate.recall.analysis import ANALYSER_VERSION, index_terms
 from narrowgate.seams.ports import RecallChannel, StatisticsSource
 from narrowgate.values.entry import SetActive
 from narrowgate.values.filters import Filter, parse_filter
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.anyio
 
 async def raw(part, *terms: str, limit: int = 50):
     """Search for terms as they are."""
-    return await part.lexical.find(ChannelQuery(AnalysedQuery("q", tuple(terms), "a1"), ("m",), (), limit))
+    return await part.lexical.find(ChannelQuery(AnalysedQuery("q", tuple(terms), ANALYSER_VERSION), ("m",), (), limit))
 
 
 async def test_text_is_never_syntax(file: Path):

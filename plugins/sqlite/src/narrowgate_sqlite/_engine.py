@@ -5,8 +5,7 @@ from __future__ import annotations
 import random
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final, TypeVar
 
@@ -14,6 +13,7 @@ import anyio
 import anyio.to_thread
 import apsw
 
+from narrowgate.errors import StoreError
 from narrowgate_sqlite._faults import Fault, locked
 from narrowgate_sqlite._place import identity_fault
 from narrowgate_sqlite._schema import MIGRATIONS, Migration, migrate, set_meta
@@ -23,6 +23,9 @@ T = TypeVar("T")
 
 READERS: Final = 4
 """The most searches and reads of one store that are under way at once; more wait their turn."""
+
+_STEPS: Final = 20_000
+"""Steps of SQLite's virtual machine, about a millisecond, between two looks at whether the caller is gone."""
 
 _CACHE_KIB: Final = 32_768
 _MAP_BYTES: Final = 1 << 30
@@ -43,13 +46,27 @@ def fault_of(error: apsw.Error, path: Path, seconds: float) -> Fault:
     return Fault("engine", f"SQLite failed on {path} ({type(error).__name__})", "look at the disk and the system's log")
 
 
+class Job:
+    """One piece of work in a worker thread.
+
+    Attributes:
+        cancelled: set from the event loop when the caller is gone; the connection looks at it while a statement runs.
+    """
+
+    def __init__(self) -> None:
+        self.cancelled = False
+
+
 class Reader:
     """A connection that reads, with what is worth remembering as long as the file does not change."""
 
     def __init__(self, db: apsw.Connection) -> None:
         self.db = db
+        self.job: Job | None = None
         self._version = -1
         self._frequency: dict[str, int] = {}
+        # `Connection.interrupt` is lost when it comes between two statements; a flag that is looked at is not.
+        db.set_progress_handler(lambda: self.job is not None and self.job.cancelled, _STEPS)
 
     def frequency(self) -> dict[str, int]:
         """Return the cache of document frequencies; empty after any write. Only inside a read transaction."""
@@ -57,35 +74,6 @@ class Reader:
         if version != self._version:
             self._version, self._frequency = version, {}
         return self._frequency
-
-
-class Job:
-    """One piece of work in a worker thread that can be called off from the event loop."""
-
-    def __init__(self) -> None:
-        self.cancelled = False
-        self._db: apsw.Connection | None = None
-        self._lock = threading.Lock()
-
-    @contextmanager
-    def using(self, db: apsw.Connection) -> Iterator[None]:
-        """Let `cancel` interrupt `db` inside the block, and never after it."""
-        with self._lock:
-            self._db = db
-        try:
-            if self.cancelled:
-                raise apsw.InterruptError("called off")
-            yield
-        finally:
-            with self._lock:
-                self._db = None
-
-    def cancel(self) -> None:
-        """Call the work off."""
-        with self._lock:
-            self.cancelled = True
-            if self._db is not None:
-                self._db.interrupt()
 
 
 class Engine:
@@ -99,7 +87,7 @@ class Engine:
     def __init__(self, path: Path, busy_timeout: float) -> None:
         self.path, self.busy_timeout = path, busy_timeout
         self.write_waits = 0
-        self._writer = _connect(path)
+        self._writer = Reader(_connect(path))
         self._write_lock = threading.Lock()
         self._idle: list[Reader] = []
         self._count = 0
@@ -125,41 +113,50 @@ class Engine:
         try:
             return await anyio.to_thread.run_sync(call, abandon_on_cancel=True, limiter=limiter)
         except anyio.get_cancelled_exc_class():
-            job.cancel()
+            job.cancelled = True
             raise
 
     def _read(self, job: Job, work: Callable[[Reader], T]) -> T:
         reader = self._take()
         try:
-            with job.using(reader.db):
-                reader.db.execute("BEGIN")
-                return work(reader)
+            reader.job = job
+            reader.db.execute("BEGIN")
+            return work(reader)
         except apsw.Error as error:
             raise fault_of(error, self.path, self.busy_timeout).error() from error
         finally:
+            reader.job = None
             if reader.db.in_transaction:
                 reader.db.execute("ROLLBACK")
             self._give(reader)
 
     def _write(self, job: Job, work: Callable[[apsw.Connection], T]) -> T:
-        db = self._writer
         if not self._write_lock.acquire(timeout=self.busy_timeout):
             raise locked(self.path, self.busy_timeout).error()
         try:
+            if self._closed:
+                raise self._closed_error()
+            return self._transact(job, work)
+        finally:
+            self._write_lock.release()
+
+    def _transact(self, job: Job, work: Callable[[apsw.Connection], T]) -> T:
+        db = self._writer.db
+        self._writer.job = job
+        try:
             db.set_busy_handler(self._patience(job))
-            with job.using(db):
-                db.execute("BEGIN IMMEDIATE")
-                result = work(db)
-                if job.cancelled:
-                    raise apsw.InterruptError("called off")
-                db.execute("COMMIT")
-                return result
+            db.execute("BEGIN IMMEDIATE")
+            result = work(db)
+            if job.cancelled:
+                raise apsw.InterruptError("the caller is gone")
+            db.execute("COMMIT")
+            return result
         except apsw.Error as error:
             raise fault_of(error, self.path, self.busy_timeout).error() from error
         finally:
+            self._writer.job = None
             if db.in_transaction:
                 db.execute("ROLLBACK")
-            self._write_lock.release()
 
     def _patience(self, job: Job) -> Callable[[int], bool]:
         started = 0.0
@@ -182,7 +179,7 @@ class Engine:
             while not self._idle and self._count >= READERS + 4:  # abandoned work still holds its connection for a moment
                 self._free.wait()
             if self._closed:
-                raise Fault("closed", f"the store on {self.path} is closed", "open it again").error()
+                raise self._closed_error()
             if self._idle:
                 return self._idle.pop()
             self._count += 1
@@ -195,6 +192,9 @@ class Engine:
             with self._free:
                 self._count -= 1
             raise
+
+    def _closed_error(self) -> StoreError:
+        return Fault("closed", f"the store on {self.path} is closed", "open it again").error()
 
     def _give(self, reader: Reader) -> None:
         with self._free:
@@ -211,7 +211,7 @@ class Engine:
                 reader.db.close()
             self._idle.clear()
             self._count = 0
-            self._writer.close()
+            self._writer.db.close()
 
 
 def _connect(path: Path, *, create: bool = True) -> apsw.Connection:
