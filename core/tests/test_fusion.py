@@ -86,6 +86,15 @@ def test_the_cosine_decides_where_words_are_hardly_found() -> None:
     assert fuse({LEXICAL: lexical, VECTOR: vector}, terms=3, floor=0.1)[0].key[1] == "stray"
 
 
+def test_a_match_of_the_commonest_word_scores_above_zero() -> None:
+    """Case 7: an engine's smallest BM25 weight (a term in half of all texts) stays above what matched nothing."""
+    fused = fuse(
+        {LEXICAL: [ChannelHit("m", "common", 1, 1e-6)], VECTOR: [ChannelHit("m", "noise", 1, 0.0)]}, terms=500, floor=0.1
+    )
+    assert [item.key[1] for item in fused] == ["common", "noise"]
+    assert fused[0].score > 0
+
+
 def test_name_tells_the_weights() -> None:
     """The trace's name changes with the weight, so that two results can be told apart."""
     assert f"vector={VECTOR_WEIGHT:g}" in NAME
