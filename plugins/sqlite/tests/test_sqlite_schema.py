@@ -8,6 +8,7 @@ import apsw
 import pytest
 from sqlite_parts import opened, put
 
+from narrowgate.recall.analysis import ANALYSER_VERSION
 from narrowgate_sqlite._engine import open_engine
 from narrowgate_sqlite._schema import MIGRATIONS, SCHEMA_VERSION, get_meta, set_meta
 
@@ -36,11 +37,11 @@ async def test_every_step_runs_once_and_in_order(file: Path):
         ref = (await part.commit([put("kept")])).items[0].ref
     later = (*MIGRATIONS, add_column, add_mark)
     for _ in range(2):
-        engine = open_engine(file, 1.0, "a1", later)
+        engine = open_engine(file, 1.0, ANALYSER_VERSION, later)
         facts = await engine.read(
             lambda reader: (reader.db.pragma("user_version"), get_meta(reader.db, "mark"), get_meta(reader.db, "analyser"))
         )
-        assert facts == (SCHEMA_VERSION + 2, "there", "a1")
+        assert facts == (SCHEMA_VERSION + 2, "there", ANALYSER_VERSION)
         assert await engine.read(lambda reader: reader.db.execute("SELECT name, label FROM memories").fetchall()) == [
             ("m", None)
         ]
@@ -56,7 +57,7 @@ async def test_a_broken_migration_changes_nothing(file: Path):
     async with opened(file) as part:
         await part.commit([put("kept")])
     with pytest.raises(RuntimeError, match="broken migration"):
-        open_engine(file, 1.0, "a1", (*MIGRATIONS, add_column, fail))
+        open_engine(file, 1.0, ANALYSER_VERSION, (*MIGRATIONS, add_column, fail))
     async with opened(file) as part:
         assert len((await part.words("kept")).hits) == 1
         assert await part.store.engine.read(lambda reader: reader.db.table_exists(None, "half")) is False
@@ -64,6 +65,6 @@ async def test_a_broken_migration_changes_nothing(file: Path):
 
 async def test_a_new_file_runs_all_steps(file: Path):
     """A file that does not exist yet is made by the same steps as an old one."""
-    engine = open_engine(file, 1.0, "a1", (*MIGRATIONS, add_column, add_mark))
+    engine = open_engine(file, 1.0, ANALYSER_VERSION, (*MIGRATIONS, add_column, add_mark))
     assert await engine.read(lambda reader: get_meta(reader.db, "mark")) == "there"
     engine.close()
