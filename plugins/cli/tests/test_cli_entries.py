@@ -192,9 +192,68 @@ def test_reindex_tells_how_many_entries(run: Run, filled: Path) -> None:
     assert run("search", "billing", "--db", filled, "--json").out == before
 
 
-def test_searching_an_empty_database_says_so(run: Run, db: Path) -> None:
-    """Nothing imported yet: an empty page, and a word on standard error about what to do."""
+def test_a_database_that_is_not_there(run: Run, db: Path) -> None:
+    """A mistyped path is told, with what to do, and nothing is made of it."""
+    for args in (("search", "x"), ("show", "x"), ("memories",), ("export",), ("reindex",), ("forget", "x")):
+        done = run(*args, "--db", db)
+        assert (done.code, done.out) == (3, "")
+        assert "narrowgate import" in done.err
+    assert run("search", "x", "--db", db, "--json").json["error"]["code"] == "no-database"
+    assert not db.exists()
+
+
+def test_searching_where_nothing_was_imported(run: Run, db: Path, tmp_path: Path) -> None:
+    """An empty page, and a word on standard error; so for a memory that is not there."""
+    empty = tmp_path / "empty.md"
+    empty.write_text("", encoding="utf-8")
+    assert run("import", empty, "--db", db).code == 0
     done = run("search", "anything", "--db", db)
     assert done.code == 0
     assert "narrowgate import" in done.err
-    assert run("search", "anything", "--db", db, "--json").json["hits"] == []
+    assert run("search", "anything", "--db", db, "--json").json == {"mode": "lexical", "hits": []}
+    assert "elsewhere" in run("search", "anything", "--db", db, "--memory", "elsewhere").err
+
+
+def test_without_a_second_stage_decision_plugins_leave_no_trace(
+    run: Run, filled: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With no reranker the output is the same, byte for byte, whether or not decision plugins are there."""
+    commands = [
+        ("search", "billing service"),
+        ("search", "billing service", "--json"),
+        ("search", "日志", "--rerank", "none"),
+    ]
+    there = [run(*args, "--db", filled) for args in commands]
+    monkeypatch.setenv("NARROWGATE_PLUGINS__DISABLED", "decision")
+    assert [run(*args, "--db", filled) for args in commands] == there
+
+
+def test_a_second_stage_is_told_in_json(run: Run, filled: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With one enabled there are status and reason, and a trace with every verdict; `--rerank none` switches it off."""
+    monkeypatch.setenv("NARROWGATE_USE__RERANKER", "decision.keep-drop")
+    page = run("search", "billing service", "--db", filled, "--json", "--trace").json
+    assert set(page) == {"mode", "hits", "status", "reason", "trace"}
+    assert page["status"] in ("applied", "none_relevant")
+    stage = page["trace"]["rerank"]
+    assert stage["component"] == "decision.keep-drop"
+    assert [verdict["rank"] for verdict in stage["verdicts"]] == [place["rank"] for place in stage["candidates"]]
+    assert stage["usage"]["calls"] == len(stage["verdicts"])
+    assert "rank" in run("search", "billing service", "--db", filled, "--trace").out
+    nothing = run("search", "???", "--db", filled, "--json").json
+    assert (nothing["hits"], nothing["status"]) == ([], "not_applied")
+    assert set(run("search", "billing service", "--db", filled, "--json", "--rerank", "none").json) == {"mode", "hits"}
+
+
+def test_a_channel_that_lacks_entries_is_told(run: Run, filled: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Entries without vectors: auto goes on by words and says so, vector refuses, reindex mends it."""
+    monkeypatch.delenv("NARROWGATE_USE__CHANNELS")
+    done = run("search", "billing service", "--db", filled)
+    assert done.code == 0
+    assert "PostgreSQL" in done.out
+    assert "sqlite.vector" in done.err
+    refused = run("search", "billing service", "--db", filled, "--mode", "vector", "--json")
+    assert refused.code == 4
+    assert run("reindex", "--db", filled).code == 0
+    mended = run("search", "billing service", "--db", filled, "--json")
+    assert mended.json["mode"] == "hybrid"
+    assert mended.err == ""

@@ -14,7 +14,7 @@ USAGE: Final = 2
 """The command line, the configuration or the composition cannot be used."""
 
 STORE: Final = 3
-"""The store cannot do its work: locked, read-only, not ours, a newer schema."""
+"""The store cannot do its work: no file there, locked, read-only, not ours, a newer schema."""
 
 SEARCH: Final = 4
 """A search could not be answered: a channel, the second stage or the deadline."""

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any, Final
 
 import attrs
 
 import narrowgate
-from narrowgate.errors import ConfigError, InputError
+from narrowgate.errors import ConfigError, InputError, StoreError
 from narrowgate.host.composition import Composition, diagnose, inventory, plan
 from narrowgate.host.config import Config, load_config
 from narrowgate.host.discovery import Discovery, PluginRecord
@@ -98,7 +99,12 @@ def overrides(place: Place, *, rerank: str | None = None, more: Mapping[str, Any
 
 @asynccontextmanager
 async def opened(
-    place: Place, *, rerank: str | None = None, more: Mapping[str, Any] | None = None, stale: bool = False
+    place: Place,
+    *,
+    rerank: str | None = None,
+    more: Mapping[str, Any] | None = None,
+    stale: bool = False,
+    create: bool = False,
 ) -> AsyncIterator[Session]:
     """Open the composition that configuration and command line describe.
 
@@ -107,11 +113,14 @@ async def opened(
         rerank: the second stage by name, `none` for off; `None` as configured.
         more: further sections that win over the configuration.
         stale: an index of another analyser is no reason to stop: for exact reads, and for `reindex`, which mends it.
+        create: make the database where there is none. Whoever only reads does not: a mistyped path would then look like
+            an empty memory.
 
     Raises:
         ConfigError: the configuration file cannot be read.
         CompositionError: what is enabled cannot run.
         InputError: `db-without-file`: `--db` was given, and the store keeps no file.
+        StoreError: `no-database`, or whatever keeps the store from opening.
     """
     discovery = Discovery()
     said = overrides(place, rerank=rerank, more=more)
@@ -119,6 +128,8 @@ async def opened(
         said["settings"].setdefault(FILE_STORE, {})["allow_stale_index"] = True
     composition = plan(load_config(place.config, overrides=said), discovery=discovery)
     check_file(place, composition)
+    if not create:
+        require_database(composition)
     async with narrowgate.open(composition) as host:
         yield Session(host, composition)
 
@@ -130,6 +141,19 @@ def check_file(place: Place, composition: Composition) -> None:
         raise InputError(
             "db-without-file", f"--db names a file of {FILE_STORE}, but the store in use is {', '.join(stores) or 'none'}"
         )
+
+
+def database_path(composition: Composition) -> Path | None:
+    """Return the file of the store, or `None` for a store that keeps none."""
+    paths = (getattr(item.settings, "path", None) for item in composition.of(Seam.ENTRY_STORE))
+    return next((path for path in paths if isinstance(path, Path)), None)
+
+
+def require_database(composition: Composition) -> None:
+    """Raise where the file of the store does not exist."""
+    path = database_path(composition)
+    if path is not None and not path.exists():
+        raise StoreError("no-database", f"there is no database at {path}: `narrowgate import PATH` makes it")
 
 
 @attrs.frozen

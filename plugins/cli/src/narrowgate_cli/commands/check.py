@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import click
@@ -19,7 +18,7 @@ from narrowgate_cli import exits
 from narrowgate_cli.app import Command, Place, common, json_option, run
 from narrowgate_cli.failures import error_code, problem_json
 from narrowgate_cli.output import console, table, write_json
-from narrowgate_cli.session import check_file, opened, overrides
+from narrowgate_cli.session import check_file, database_path, opened, overrides
 
 
 @click.command(cls=Command)
@@ -33,7 +32,8 @@ def check(place: Place, as_json: bool) -> int:
     """
     problems, composition = _plan(place)
     health: Mapping[str, Any] | None = None
-    if composition is not None and _database_exists(composition):
+    path = None if composition is None else database_path(composition)
+    if composition is not None and path is not None and path.exists():
         try:
             health = run(lambda: _health(place))
         except CompositionError as error:
@@ -65,11 +65,6 @@ def _problem(error: NarrowgateError, component: str | None = None, distribution:
     if not colon:
         message, cure = str(error), "correct it and run `narrowgate check` again"
     return Problem(error_code(error), message, cure, component, distribution)
-
-
-def _database_exists(composition: Composition) -> bool:
-    settings = [item.settings for item in composition.of(Seam.ENTRY_STORE)]
-    return any(isinstance(path := getattr(item, "path", None), Path) and path.exists() for item in settings)
 
 
 async def _health(place: Place) -> Mapping[str, Any]:

@@ -102,6 +102,6 @@ def _opener(place: Place, rerank: str | None, more: Mapping[str, Any]) -> Open:
 
     def open_at(db: Path) -> AbstractAsyncContextManager[Session]:
         sections = {**more, "search": {"candidate_limit": size}}
-        return opened(attrs.evolve(place, db=db), rerank=rerank, more=sections)
+        return opened(attrs.evolve(place, db=db), rerank=rerank, more=sections, create=True)
 
     return open_at

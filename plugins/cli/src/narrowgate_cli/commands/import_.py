@@ -94,7 +94,7 @@ def import_(place: Place, paths: tuple[Path, ...], memory: str, zone: tzinfo, as
 
 
 async def _import(place: Place, items: Iterable[ImportItem], memory: str, tally: Tally) -> None:
-    async with opened(place) as session:
+    async with opened(place, create=True) as session:
         with progress(f"import into {memory}") as advance:
             read = 0
             for batch in batches(_readable(items, tally), BATCH):

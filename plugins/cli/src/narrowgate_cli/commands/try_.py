@@ -74,7 +74,7 @@ def try_(place: Place, as_json: bool) -> int:
                 folder = stack.enter_context(TemporaryDirectory(prefix="narrowgate-try-"))
                 where = attrs.evolve(place, db=Path(folder, "try.db"))
             use, why_not = demonstration(where)
-            session = await stack.enter_async_context(opened(where, more={"use": use}))
+            session = await stack.enter_async_context(opened(where, more={"use": use}, create=True))
             if not as_json:
                 _show_welcome(out, why_not if not session.judged else None)
             entries, seconds = await _import(session)
