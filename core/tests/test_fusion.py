@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from narrowgate.errors import ChannelError
-from narrowgate.recall.fusion import NAME, VECTOR_WEIGHT, check_hits, fuse, rrf
+from narrowgate.recall.fusion import WEIGHTS, check_hits, fuse, name, rrf
 from narrowgate.values.search import ChannelHit, ChannelKind
 
 LEXICAL, VECTOR = ChannelKind.LEXICAL, ChannelKind.VECTOR
@@ -69,9 +69,9 @@ def test_default_fusion_adds_weight_per_term_and_cosine_above_the_floor() -> Non
     lexical = [ChannelHit("m", "both", 1, 8.0), ChannelHit("m", "words", 1, 6.0)]
     vector = [ChannelHit("m", "sense", 1, 0.9), ChannelHit("m", "both", 1, 0.55), ChannelHit("m", "noise", 1, 0.05)]
     fused = {item.key[1]: item for item in fuse({LEXICAL: lexical, VECTOR: vector}, terms=4, floor=0.1)}
-    assert fused["both"].score == pytest.approx(8 / 4 + VECTOR_WEIGHT * 0.5)
+    assert fused["both"].score == pytest.approx(8 / 4 + WEIGHTS[VECTOR] * 0.5)
     assert fused["words"].score == pytest.approx(6 / 4)
-    assert fused["sense"].score == pytest.approx(VECTOR_WEIGHT * 0.8 / 0.9)
+    assert fused["sense"].score == pytest.approx(WEIGHTS[VECTOR] * 0.8 / 0.9)
     assert fused["noise"].score == 0.0
     assert fused["both"].matched_by == (LEXICAL, VECTOR)
     assert fused["words"].matched_by == (LEXICAL,)
@@ -97,7 +97,7 @@ def test_a_match_of_the_commonest_word_scores_above_zero() -> None:
 
 def test_name_tells_the_weights() -> None:
     """The trace's name changes with the weight, so that two results can be told apart."""
-    assert f"vector={VECTOR_WEIGHT:g}" in NAME
+    assert name("per-term") == "per-term-1(lexical=1,vector=0.75)"
 
 
 def test_equal_texts_keep_two_identities() -> None:

@@ -152,14 +152,14 @@ async def test_hits_carry_exact_identity_text_and_channels() -> None:
     assert (page.mode, page.status, page.trace.rerank) == (Mode.HYBRID, "not_applied", None)
 
 
-async def test_channel_depth_is_four_times_the_pool_and_at_least_thirty_two() -> None:
-    """Spec 1.4: max(4 * coarse limit, 32); with a second stage the pool is max(limit, candidate_limit)."""
+async def test_channel_depth_is_four_times_the_pool_and_at_least_a_hundred_and_twenty() -> None:
+    """max(4 * coarse limit, 120); with a second stage the pool is max(limit, candidate_limit)."""
     lexical = Channel(LEXICAL, answer(("a", 1, 3.0)))
     await service(shelf("a"), lexical).search(request(limit=3))
     await service(shelf("a"), lexical).search(request(limit=10))
     reranker = Reranker(lambda pool, limit: RerankDecision((1,)))
-    await service(shelf("a"), lexical, reranker=reranker).search(request(limit=10))
-    assert [query.limit for query in lexical.asked] == [32, 40, 120]
+    await service(shelf("a"), lexical, reranker=reranker, candidate_limit=40).search(request(limit=10))
+    assert [query.limit for query in lexical.asked] == [120, 120, 160]
 
 
 async def test_only_the_places_of_the_pool_are_read_from_the_store() -> None:
@@ -282,6 +282,16 @@ async def test_strict_admission_counts_terms_of_the_text() -> None:
     page = await service(store, lexical, admission="strict").search(request("harbour plan budget"))
     assert [hit.ref.entry for hit in page.hits] == ["a"]
     assert (page.trace.channels[0].found, page.trace.channels[0].admitted) == (2, 1)
+
+
+async def test_reciprocal_rank_fusion_can_be_chosen() -> None:
+    """Case 9 through the service: with rrf and equal weights r scores 2/63, p and s 1/61 each."""
+    lexical = Channel(LEXICAL, answer(("p", 1, 9.0), ("q", 1, 8.0), ("r", 1, 7.0)))
+    vector = Channel(VECTOR, answer(("s", 1, 0.9), ("t", 1, 0.8), ("r", 1, 0.7)))
+    search = service(shelf("p", "q", "r", "s", "t"), lexical, vector, fusion="rrf", vector_weight=1.0)
+    page = await search.search(request(limit=3))
+    assert [(hit.ref.entry, hit.score) for hit in page.hits] == [("r", 2 / 63), ("p", 1 / 61), ("s", 1 / 61)]
+    assert page.trace.fusion == "rrf-1(lexical=1,vector=1)"
 
 
 async def test_weak_vectors_are_not_admitted() -> None:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from narrowgate_cli.evaluation.ranking import METRICS, Ranking, mean, ndcg, percentile, recall, reciprocal_rank
+from narrowgate_cli.evaluation.ranking import METRICS, Ranking, folded, mean, ndcg, percentile, recall, reciprocal_rank
 
 IDS = [f"d{number}" for number in range(40)]
 
@@ -21,13 +21,14 @@ def test_recall_is_the_share_of_relevant_documents_within_k() -> None:
     assert recall([], {"d0": 1}, 10) == 0.0
 
 
-def test_documents_of_one_fact_stand_for_each_other() -> None:
-    """With facts named, any relevant document of a fact finds it, and the fact counts once."""
+def test_documents_of_one_fact_are_one_result() -> None:
+    """A fact stands where its first document stands, with its highest grade; other documents move up."""
     grades = {"d1": 2, "d2": 1, "d3": 2}
-    facts = {"d1": "A", "d2": "A", "d3": "B"}
-    assert recall(["d2", "x"], grades, 10, facts) == pytest.approx(1 / 2)
-    assert recall(["d2", "d1"], grades, 10, facts) == pytest.approx(1 / 2)
-    assert recall(["d2", "d3"], grades, 10, facts) == 1.0
+    facts = {"d1": "A", "d2": "A", "d3": "B", "d4": "A"}
+    assert folded(["d4", "d2", "x", "d1", "d3"], grades, facts) == (["A", "x", "B"], {"A": 2, "B": 2})
+    ten = ["d1", "d2", "d4", *(f"x{n}" for n in range(8)), "d3"]
+    assert Ranking.of(ten, grades, facts).values["recall@10"] == 1.0
+    assert Ranking.of(ten, grades).values["recall@10"] == pytest.approx(2 / 3)
 
 
 def test_ndcg_uses_graded_gains() -> None:
@@ -89,7 +90,7 @@ def test_the_ideal_order_is_perfect(grades: dict[str, int]) -> None:
 
 
 @given(ranked=lists, grades=graded)
-def test_a_fact_for_each_document_is_plain_recall(ranked: list[str], grades: dict[str, int]) -> None:
+def test_a_fact_for_each_document_changes_nothing(ranked: list[str], grades: dict[str, int]) -> None:
     """Naming every document a fact of its own changes nothing."""
     facts = {doc: f"fact of {doc}" for doc in IDS}
-    assert recall(ranked, grades, 10, facts) == recall(ranked, grades, 10)
+    assert Ranking.of(ranked, grades, facts) == Ranking.of(ranked, grades)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import isfinite
 from operator import attrgetter
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 from narrowgate.errors import ChannelError
 from narrowgate.values.search import ChannelHit, ChannelKind
@@ -15,11 +15,10 @@ Key = tuple[str, str, int]
 
 _key: Final[Callable[[ChannelHit], Key]] = attrgetter("memory", "entry", "version")
 
-VECTOR_WEIGHT: Final = 0.75
-"""What a cosine of 1 is worth beside the lexical score, in BM25 weight per query term; measured."""
+Method = Literal["per-term", "rrf"]
 
-NAME: Final = f"per-term-1(lexical=1,vector={VECTOR_WEIGHT:g})"
-"""The default fusion (`fuse`) with its version and weights, for the trace."""
+WEIGHTS: Final[Mapping[ChannelKind, float]] = {ChannelKind.LEXICAL: 1.0, ChannelKind.VECTOR: 0.75}
+"""The default weight of each channel; measured. In `fuse`, the vector's is what a cosine of 1 is worth in BM25 per term."""
 
 RRF_K: Final = 60
 """The constant of reciprocal rank fusion, as published and as in spec 1.5."""
@@ -66,10 +65,22 @@ def _is_name(value: Any) -> bool:
     return isinstance(value, str) and value != ""
 
 
-def fuse(lists: Mapping[ChannelKind, Sequence[ChannelHit]], *, terms: int = 1, floor: float = 0.0) -> list[Fused]:
+def name(method: Method, weights: Mapping[ChannelKind, float] = WEIGHTS) -> str:
+    """Return the fusion with its version and weights, for the trace: `per-term-1(lexical=1,vector=0.75)`."""
+    return f"{method}-1({','.join(f'{kind.value}={weights[kind]:g}' for kind in ChannelKind)})"
+
+
+def fuse(
+    lists: Mapping[ChannelKind, Sequence[ChannelHit]],
+    *,
+    terms: int = 1,
+    floor: float = 0.0,
+    weights: Mapping[ChannelKind, float] = WEIGHTS,
+) -> list[Fused]:
     """Fuse by scores that tell how much of the query a channel found.
 
-    The formula: `BM25 / terms + VECTOR_WEIGHT * max(0, (cosine - floor) / (1 - floor))`.
+    The formula: `lexical * BM25 / terms + vector * max(0, (cosine - floor) / (1 - floor))`, where `lexical` and `vector` are
+    the weights.
 
     BM25 divided by the number of query terms is the mean weight that a text earns per term. It is low for a query whose
     words are hardly in the index (another language, other words), and then the cosine decides; it is high where the words
@@ -81,12 +92,13 @@ def fuse(lists: Mapping[ChannelKind, Sequence[ChannelHit]], *, terms: int = 1, f
         lists: each channel's admitted hits, best first; a repeated candidate counts where it stands first.
         terms: number of distinct query terms; below 1 counts as 1.
         floor: the cosine that says nothing (the embedding profile's threshold), below 1.
+        weights: one for each channel, >= 0.
 
     Returns:
         All candidates; score descending, then memory, entry and version ascending by UTF-8 bytes.
     """
-    share = 1.0 / max(terms, 1)
-    slope = VECTOR_WEIGHT / (1.0 - floor)
+    share = weights[ChannelKind.LEXICAL] / max(terms, 1)
+    slope = weights[ChannelKind.VECTOR] / (1.0 - floor)
     found: dict[ChannelKind, dict[Key, float]] = {}
     for kind, hits in lists.items():
         if kind is ChannelKind.LEXICAL:

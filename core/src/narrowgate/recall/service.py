@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from time import perf_counter
+from typing import Final
 
 import anyio
 import attrs
 
 from narrowgate.errors import CapabilityError, DeadlineError, InputError, TextError
+from narrowgate.recall import fusion
 from narrowgate.recall.admission import admit_lexical, admit_vector, needs_text
 from narrowgate.recall.analysis import ANALYSER_VERSION, analyse_query, index_terms
 from narrowgate.recall.channels import Asked, NamedChannel, ask, choose
-from narrowgate.recall.fusion import NAME as FUSION_NAME
-from narrowgate.recall.fusion import Fused, fuse
+from narrowgate.recall.fusion import Fused
 from narrowgate.recall.ranks import as_hit
 from narrowgate.recall.second_stage import Judged, NamedReranker, SecondStage
 from narrowgate.recall.settings import RerankSettings, SearchSettings
@@ -36,7 +37,9 @@ from narrowgate.values.search import (
 
 __all__ = ["NamedChannel", "NamedReranker", "SearchService"]
 
-_Key = tuple[str, str, int]
+MIN_DEPTH: Final = 120
+"""The fewest candidates that a channel is asked for. Spec 1.4 has 32; measured, that cuts a weak channel's list too early
+(docs/adr/0003-fusion.md)."""
 
 
 class SearchService:
@@ -67,6 +70,8 @@ class SearchService:
         self._store = store
         self._channels = tuple(channels)
         self._settings = settings or SearchSettings()
+        self._weights = self._settings.weights
+        self._fusion = self._settings.fusion_name
         self._second_stage = SecondStage(reranker, rerank or RerankSettings()) if reranker is not None else None
 
     async def search(self, request: SearchRequest) -> SearchPage:
@@ -86,7 +91,7 @@ class SearchService:
         chosen = choose(self._channels, request.mode)
         query = _analysed(request.text)
         if query is None or not query.terms:
-            return _empty_page(request, chosen, query, started, self._settings.admission)
+            return _empty_page(request, chosen, query, started, self._settings.admission, self._fusion)
         spent: list[Usage] = []
         try:
             with anyio.fail_after(self._settings.deadline):
@@ -108,7 +113,7 @@ class SearchService:
         coarse_limit = request.limit
         if self._second_stage is not None:
             coarse_limit = max(request.limit, self._settings.candidate_limit)
-        depth = max(4 * coarse_limit, 32)
+        depth = max(4 * coarse_limit, MIN_DEPTH)
         asked = await ask(
             chosen,
             ChannelQuery(query, memories, tuple(request.filters), depth),
@@ -118,7 +123,7 @@ class SearchService:
         spent.extend(item.trace.usage for item in asked)
         revisions = _pinned(asked)
         lists = await self._admit(asked, query, revisions)
-        pool = await self._pool(fuse(lists), revisions, coarse_limit)
+        pool = await self._pool(self._fuse(lists, query, chosen), revisions, coarse_limit)
         judged: Judged | None = None
         if self._second_stage is not None and pool:
             judged = await self._second_stage.judge(query.text, pool, request.limit)
@@ -130,7 +135,7 @@ class SearchService:
             terms=len(query.terms),
             channels=tuple(_admitted(item, lists) for item in asked),
             admission=self._settings.admission,
-            fusion=FUSION_NAME,
+            fusion=self._fusion,
             coarse=len(pool),
             revisions=revisions,
             rerank=judged.trace if judged is not None else None,
@@ -167,6 +172,14 @@ class SearchService:
                 ]
             lists[item.kind] = hits
         return lists
+
+    def _fuse(
+        self, lists: Mapping[ChannelKind, Sequence[ChannelHit]], query: AnalysedQuery, chosen: Sequence[NamedChannel]
+    ) -> list[Fused]:
+        if self._settings.fusion == "rrf":
+            return fusion.rrf(lists, self._weights)
+        floor = next((item.threshold for item in chosen if item.threshold is not None), 0.0)
+        return fusion.fuse(lists, terms=len(query.terms), floor=floor, weights=self._weights)
 
     async def _pool(self, fused: Sequence[Fused], revisions: Mapping[str, int], size: int) -> list[Candidate]:
         """Return the first `size` fused candidates that were current and active at the pinned revisions.
@@ -229,7 +242,12 @@ def _candidate(rank: int, item: Fused, version: EntryVersion) -> Candidate:
 
 
 def _empty_page(
-    request: SearchRequest, chosen: Sequence[NamedChannel], query: AnalysedQuery | None, started: float, admission: str
+    request: SearchRequest,
+    chosen: Sequence[NamedChannel],
+    query: AnalysedQuery | None,
+    started: float,
+    admission: str,
+    fused_by: str,
 ) -> SearchPage:
     kinds = {item.channel.kind for item in chosen}
     mode = Mode.HYBRID if len(kinds) > 1 else Mode(kinds.pop().value)
@@ -240,7 +258,7 @@ def _empty_page(
         terms=0,
         channels=tuple(ChannelTrace(item.name, item.channel.kind, "skipped", "no_terms") for item in chosen),
         admission=admission,
-        fusion=FUSION_NAME,
+        fusion=fused_by,
         coarse=0,
         revisions={},
         rerank=None,

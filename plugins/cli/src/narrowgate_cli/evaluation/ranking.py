@@ -16,20 +16,36 @@ METRICS: Final = ("recall@10", "recall@30", "ndcg@10", "mrr")
 """The names of the figures, in the order in which they are shown."""
 
 
-def recall(ranked: Sequence[str], grades: Mapping[str, int], k: int, facts: Mapping[str, str] | None = None) -> float:
-    """Return the share of the relevant facts of which a document is among the first `k`, 0..1.
+def folded(
+    ranked: Sequence[str], grades: Mapping[str, int], facts: Mapping[str, str]
+) -> tuple[Sequence[str], Mapping[str, int]]:
+    """Return list and grades with the documents that state one fact folded into one.
+
+    Near-duplicates of one fact are one result to a reader: the fact stands where its first document stands, with the highest
+    grade of its documents.
+
+    Args:
+        ranked: document ids, best first.
+        grades: relevant id -> grade.
+        facts: id -> name of the fact that it states; an id that is not in it is a fact of its own.
+    """
+    best: dict[str, int] = {}
+    for doc, grade in grades.items():
+        fact = facts.get(doc, doc)
+        best[fact] = max(grade, best.get(fact, 0))
+    return list(dict.fromkeys(facts.get(doc, doc) for doc in ranked)), best
+
+
+def recall(ranked: Sequence[str], grades: Mapping[str, int], k: int) -> float:
+    """Return the share of the relevant documents that are among the first `k`, 0..1.
 
     Args:
         ranked: document ids, best first.
         grades: relevant id -> grade; at least one above 0.
         k: how many places count, >= 1.
-        facts: id -> name of the fact that it states. Documents of one fact stand for each other: the fact is found when one
-            of them is. An id that is not in it is a fact of its own, so that `None` gives plain recall.
     """
-    names = facts or {}
-    wanted = {names.get(doc, doc) for doc, grade in grades.items() if grade > 0}
-    found = {names.get(doc, doc) for doc in ranked[:k] if grades.get(doc, 0) > 0}
-    return len(found) / len(wanted)
+    wanted = {doc for doc, grade in grades.items() if grade > 0}
+    return len(wanted.intersection(ranked[:k])) / len(wanted)
 
 
 def ndcg(ranked: Sequence[str], grades: Mapping[str, int], k: int) -> float:
@@ -63,11 +79,13 @@ class Ranking:
 
     @classmethod
     def of(cls, ranked: Sequence[str], grades: Mapping[str, int], facts: Mapping[str, str] | None = None) -> Ranking:
-        """Measure one list; see `recall` for the arguments."""
+        """Measure one list, folded where `facts` are named; see `folded` for the arguments."""
+        if facts:
+            ranked, grades = folded(ranked, grades, facts)
         return cls(
             {
-                "recall@10": recall(ranked, grades, 10, facts),
-                "recall@30": recall(ranked, grades, 30, facts),
+                "recall@10": recall(ranked, grades, 10),
+                "recall@30": recall(ranked, grades, 30),
                 "ndcg@10": ndcg(ranked, grades, 10),
                 "mrr": reciprocal_rank(ranked, grades),
             }
