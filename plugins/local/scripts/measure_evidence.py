@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import math
 import random
+import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -36,6 +37,11 @@ SAMPLES = 20
 LABELS = 100
 
 Numbers = NDArray[Any]
+
+
+def say(line: str) -> None:
+    """Write a line to standard output."""
+    sys.stdout.write(line + "\n")
 
 
 class Index:
@@ -70,8 +76,10 @@ class Measure:
         found: list[tuple[float, str]] = []
         for start in range(0, len(texts), BATCH_LIMIT):
             requests = [DecisionRequest("memory.rerank", "", text, (query,)) for text in texts[start : start + BATCH_LIMIT]]
-            for result in await backend.evaluate_many(requests):
-                found.append((-99.0 if result.score is None else result.score, result.outcome.value))
+            found += [
+                (-99.0 if result.score is None else result.score, result.outcome.value)
+                for result in await backend.evaluate_many(requests)
+            ]
         return found
 
 
@@ -105,7 +113,7 @@ def recalibrated(scores: Numbers, keep: Numbers, keep_at: float) -> tuple[float,
     """Return mean and worst micro-F1 and the mean calibration error over the pairs that were not drawn."""
     results, gaps = [], []
     for seed in range(SAMPLES):
-        drawn = random.Random(seed).sample(range(len(keep)), LABELS)
+        drawn = random.Random(seed).sample(range(len(keep)), LABELS)  # noqa: S311 - a sample, no secret
         rest = np.ones(len(keep), dtype=bool)
         rest[drawn] = False
         try:
@@ -140,15 +148,15 @@ async def decisions(measure: Measure, name: str, pools: Sequence[Pool]) -> None:
     yes = np.array([said == DecisionOutcome.YES for said in outcome])
     kept = np.array([said != DecisionOutcome.NO for said in outcome])
     within = [auc(s[g == n], k[g == n]) for n in range(number) if 0 < k[g == n].sum() < (g == n).sum()]
-    print(f"{name}: {number} queries, {len(k)} pairs, {k.mean():.3f} to keep")
-    print(f"  AUC {auc(s, k):.4f}  within a query {np.mean(within):.4f}  AP {average_precision(s, k):.4f}")
-    print(f"  YES is kept: F1 {f1(yes, k)};  YES and ABSTAIN: F1 {f1(kept, k)}")
+    say(f"{name}: {number} queries, {len(k)} pairs, {k.mean():.3f} to keep")
+    say(f"  AUC {auc(s, k):.4f}  within a query {np.mean(within):.4f}  AP {average_precision(s, k):.4f}")
+    say(f"  YES is kept: F1 {f1(yes, k)};  YES and ABSTAIN: F1 {f1(kept, k)}")
     mean, worst, gap = recalibrated(s, k, shipped().variant_for(measure.profile).keep_at)
-    print(f"  recalibrated on {LABELS} random pairs: F1 mean {mean:.3f}, worst {worst:.3f}; calibration error {gap:.3f}")
+    say(f"  recalibrated on {LABELS} random pairs: F1 mean {mean:.3f}, worst {worst:.3f}; calibration error {gap:.3f}")
     for evidence, what in ((True, "with"), (False, "without")):
         empty = [not yes[g == n].any() for n in range(number) if bool(k[g == n].any()) is evidence]
         if empty:
-            print(f"  no YES: {np.mean(empty):.3f} of {len(empty)} queries {what} evidence in the pool")
+            say(f"  no YES: {np.mean(empty):.3f} of {len(empty)} queries {what} evidence in the pool")
 
 
 def rankings(
@@ -186,7 +194,7 @@ async def ranked(measure: Measure, name: str, folder: Path, pattern: str) -> Non
             coarse.append(gain([gold.get(ids[place], 0) for place in pool]) / ideal)
             final.append(gain([gold.get(ids[place], 0) for place in kept or pool]) / ideal)
             asked.append(len(kept))
-    print(
+    say(
         f"{name}: {len(coarse)} rankings, nDCG@10 coarse {np.mean(coarse):.4f}, final {np.mean(final):.4f}"
         f" ({np.mean(asked):.1f} of {POOL} kept)"
     )

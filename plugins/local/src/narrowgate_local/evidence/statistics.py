@@ -13,9 +13,10 @@ from narrowgate.seams.ports import TermStatistics
 COLD_DOCUMENTS: Final = 5
 """An index of N texts counts N / (N + 5) against the plain values below: a handful of texts says little."""
 
-COLD_WORD: Final = 0.8
-COLD_UNIGRAM: Final = 0.5
-"""The weight of a word (or pair of characters) and of a single Han character with no index at all."""
+COLD_WORD: Final = 0.7
+COLD_UNIGRAM: Final = 0.45
+"""The weight of a word (or pair of characters) and of a single character with no index at all: means over query
+terms of the training sets (.72 and .45)."""
 
 
 @attrs.frozen
