@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import sqlite3
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -257,3 +259,18 @@ def test_a_channel_that_lacks_entries_is_told(run: Run, filled: Path, monkeypatc
     mended = run("search", "billing service", "--db", filled, "--json")
     assert mended.json["mode"] == "hybrid"
     assert mended.err == ""
+
+
+def test_an_index_of_another_analyser(run: Run, filled: Path) -> None:
+    """Search is refused with the command that mends it; exact reads and export go on; reindex mends it."""
+    ref = run("search", "billing service", "--db", filled, "--json").json["hits"][0]["ref"]
+    with contextlib.closing(sqlite3.connect(filled)) as connection, connection:
+        connection.execute("UPDATE meta SET value = 'a0' WHERE key = 'analyser'")
+    refused = run("search", "billing service", "--db", filled)
+    assert refused.code == 2
+    assert "narrowgate reindex" in refused.err
+    assert run("check", "--db", filled, "--json").json["problems"][0]["code"] == "analyser-mismatch"
+    assert run("show", ref, "--db", filled).code == 0
+    assert len(run("export", "--db", filled).out.splitlines()) == 4
+    assert run("reindex", "--db", filled).code == 0
+    assert run("search", "billing service", "--db", filled, "--json").json["hits"][0]["ref"] == ref

@@ -11,10 +11,10 @@ INCOMPLETE: Final = 1
 """Done in part or not at all: an item was refused, a reference names nothing, or the memory had moved on."""
 
 USAGE: Final = 2
-"""The command line, the configuration or the composition cannot be used."""
+"""The command line, the configuration, or a composition (its database file included) that cannot be used."""
 
 STORE: Final = 3
-"""The store cannot do its work: no file there, locked, read-only, not ours, a newer schema."""
+"""The store cannot do its work: no file there, locked for too long, the disk is full."""
 
 SEARCH: Final = 4
 """A search could not be answered: a channel, the second stage or the deadline."""

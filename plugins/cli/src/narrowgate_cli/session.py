@@ -177,19 +177,21 @@ def inspected(place: Place) -> Inspected:
     return Inspected(found.records, summaries, trouble)
 
 
-def demonstration(place: Place) -> tuple[dict[str, str], str | None]:
-    """Return what the demonstration adds to `[use]`, and why it adds nothing where it would have liked to.
+def demonstration(place: Place) -> tuple[dict[str, Any], str | None]:
+    """Return the sections that the demonstration adds, and why it adds none where it would have liked to.
 
-    A configured second stage stays; else the first-party one is added where it is installed and can run.
+    A configured second stage stays as it is. Else the first-party one is added where it is installed and can run, set to
+    keep only what it is sure of: that shows most clearly what a verdict does.
     """
     config = load_config(place.config, overrides=overrides(place))
     if config.use.reranker is not None:
         return {}, None
     reranker, backend = DEMONSTRATED
     use = {"reranker": reranker} | ({} if config.use.decision_backend else {"decision_backend": backend})
-    trial = diagnose(load_config(place.config, overrides=overrides(place, more={"use": use})))
+    sections = {"use": use, "settings": {reranker: {"keep": ["yes"]}}}
+    trial = diagnose(load_config(place.config, overrides=overrides(place, more=sections)))
     if trial.ok:
-        return use, None
+        return sections, None
     errors = [problem for problem in trial.problems if problem.severity == "error"]
     there = {record.id for record in trial.records if record.status != "disabled"}
     missing = [name for name in DEMONSTRATED if name.partition(".")[0] not in there]

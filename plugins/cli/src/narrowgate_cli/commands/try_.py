@@ -73,10 +73,10 @@ def try_(place: Place, as_json: bool) -> int:
                 # Entered first, so that the folder goes when everything that works in it is closed.
                 folder = stack.enter_context(TemporaryDirectory(prefix="narrowgate-try-"))
                 where = attrs.evolve(place, db=Path(folder, "try.db"))
-            use, why_not = demonstration(where)
-            session = await stack.enter_async_context(opened(where, more={"use": use}, create=True))
+            sections, why_not = demonstration(where)
+            session = await stack.enter_async_context(opened(where, more=sections, create=True))
             if not as_json:
-                _show_welcome(out, why_not if not session.judged else None)
+                _show_welcome(out, why_not, strict=bool(sections))
             entries, seconds = await _import(session)
             if not as_json:
                 _show_import(out, session, entries, seconds)
@@ -111,7 +111,7 @@ async def _import(session: Session) -> tuple[int, float]:
     return len(drafts), perf_counter() - started
 
 
-def _show_welcome(out: Console, why_not: str | None) -> None:
+def _show_welcome(out: Console, why_not: str | None, *, strict: bool) -> None:
     out.print(Text("narrowgate: recall wide, decide narrow", style="bold"))
     out.print(
         Text(
@@ -120,6 +120,13 @@ def _show_welcome(out: Console, why_not: str | None) -> None:
             "you can see every verdict."
         )
     )
+    if strict:
+        out.print(
+            Text(
+                "Here only a yes keeps. By default a candidate that the backend is unsure about is kept as well.",
+                style="dim",
+            )
+        )
     if why_not is not None:
         out.print(Text(f"You see the first stage alone, in coarse order. The second is off: {why_not}", style="yellow"))
     sys.stdout.flush()
@@ -167,7 +174,7 @@ def _columns(*widths: int) -> Table:
 
 
 def _pool(candidates: Sequence[Candidate], verdicts: Mapping[int, Verdict], chosen: Sequence[int], expected: str) -> Table:
-    drawn = _columns(4, 11, 7)
+    drawn = _columns(4, 12, 7)
     drawn.columns[-1].no_wrap, drawn.columns[-1].overflow = True, "ellipsis"
     drawn.add_row(*(Text(word, style="dim") for word in ("rank", "verdict", "  score", "coarse pool (* answers it)")))
     for candidate in candidates:
@@ -186,13 +193,15 @@ def _pool(candidates: Sequence[Candidate], verdicts: Mapping[int, Verdict], chos
 
 
 def _verdict(verdict: Verdict | None, *, selected: bool) -> tuple[str, str]:
-    """Return the word for a verdict and its colour."""
+    """Return the words for a verdict and their colour."""
     if verdict is None:
         return "not asked", "dim"
+    unsure = verdict.outcome is DecisionOutcome.ABSTAIN
     if not verdict.kept:
-        return "dropped", "red"
-    word = "unsure" if verdict.outcome is DecisionOutcome.ABSTAIN else "kept"
-    return (word, "green") if selected else (f"{word}, spare", "dim")
+        return ("unsure", "yellow") if unsure else ("dropped", "red")
+    if not selected:
+        return "spare", "dim"
+    return ("unsure, kept" if unsure else "kept"), "green"
 
 
 def _evidence(page: SearchPage, expected: str) -> Table:

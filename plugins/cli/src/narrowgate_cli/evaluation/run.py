@@ -70,7 +70,7 @@ async def evaluate(
         findings.without_qrels += collection.without_qrels
         with TemporaryDirectory(prefix="narrowgate-eval-") as folder:
             async with open_at(Path(folder, "eval.db")) as session:
-                findings.composition = session.describe()
+                findings.composition["components"] = list(session.names)
                 findings.has_second_stage = session.judged
                 await remember(session, collection, findings, advance)
                 await _ask(session, collection, mode, findings, advance)
@@ -116,9 +116,9 @@ async def _ask(
         return
     label, total = f"{collection.name}: queries", len(collection.queries)
     # Once unmeasured: models are loaded by the first question, and that is no latency of a search.
-    await _search(session, collection, collection.queries[0], mode)
+    await _search(session, collection, collection.queries[0], mode, findings)
     for done, query in enumerate(collection.queries, 1):
-        found = await _search(session, collection, query, mode)
+        found = await _search(session, collection, query, mode, findings)
         if isinstance(found, str):
             findings.failed[found] += 1
         else:
@@ -126,7 +126,9 @@ async def _ask(
         advance(label, done, total)
 
 
-async def _search(session: Session, collection: Collection, query: Query, mode: Mode | None) -> QueryResult | str:
+async def _search(
+    session: Session, collection: Collection, query: Query, mode: Mode | None, findings: Findings
+) -> QueryResult | str:
     """Return the result of a query, or the code of the error that it ended with."""
     started = perf_counter()
     try:
@@ -138,7 +140,8 @@ async def _search(session: Session, collection: Collection, query: Query, mode: 
         return error_code(error)
     latency = (perf_counter() - started) * 1000
     final = [str(hit.content.source) for hit in page.hits]
-    stage = page.trace.rerank
+    trace, stage = page.trace, page.trace.rerank
+    findings.composition |= {"analyser": trace.analyser, "admission": trace.admission, "fusion": trace.fusion}
     coarse = final if stage is None else [str(candidate.content.source) for candidate in stage.candidates[:POOL]]
     return QueryResult(
         folder=collection.name,

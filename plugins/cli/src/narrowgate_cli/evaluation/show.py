@@ -30,7 +30,7 @@ _DECISIONS: Final = (
 def show(out: Console, report: Mapping[str, Any], *, judged: bool) -> None:
     """Write a report; `judged` says that there is a second stage, so that coarse and final can differ."""
     composition = report["composition"]
-    parts = [*composition["components"], composition["fusion"], composition["analyser"]]
+    parts = [*composition["components"], *(composition[key] for key in ("fusion", "analyser") if key in composition)]
     out.print(Text(", ".join(parts), style="dim"))
     out.print(
         f"{count(report['folders'], 'collection')}, {count(report['documents'], 'document')}, "
