@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from narrowgate.seams.ports import TermStatistics
 from narrowgate_local.evidence import features
-from narrowgate_local.evidence.analysis import Ask, readable, view_query, view_text
+from narrowgate_local.evidence.analysis import Ask, legible, view_query, view_text
 from narrowgate_local.evidence.features import Asked
 from narrowgate_local.evidence.statistics import COLD_UNIGRAM, COLD_WORD, Idf
 
@@ -141,9 +141,9 @@ def test_a_cold_index_has_plain_weights() -> None:
 
 
 def test_scripts_that_the_model_does_not_know() -> None:
-    """Latin and Han are readable, with digits and signs; mostly other letters are not."""
-    assert all(map(readable, ("the boat", "船", "café 12", "12:30 !", "", "船 boat αβ")))
-    assert not any(map(readable, ("где лодка", "ボートはどこ", "보트", "where где лодка стоит")))
+    """Latin and Han are legible, with digits and signs; mostly other letters are not."""
+    assert all(map(legible, ("the boat", "船", "café 12", "12:30 !", "", "船 boat αβ")))
+    assert not any(map(legible, ("где лодка", "ボートはどこ", "보트", "where где лодка стоит")))
 
 
 @given(TEXT, TEXT, st.integers(0, 50))

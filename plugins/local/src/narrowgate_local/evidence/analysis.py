@@ -27,7 +27,8 @@ CONTEXT_WEIGHT: Final = 0.1
 PREFIX_LETTERS: Final = 4
 
 _HAN: Final = re.compile("[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U000323af]")
-_LATIN: Final = re.compile("[A-Za-z\u00c0-\u024f]")
+_LETTER: Final = re.compile(r"[^\W\d_]")
+_KNOWN: Final = re.compile("[A-Za-z\u00c0-\u024f\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U000323af]")
 _SPEAKER: Final = re.compile(
     r"\s*(?P<name>[A-Z\u00c0-\u00de][\w.'-]{0,24}(?: [A-Z\u00c0-\u00de][\w.'-]{0,24}){0,2}|[\u4e00-\u9fff·]{1,6})"
     r"\s*[:：]\s*(?=\S)"
@@ -112,10 +113,12 @@ class QueryView:
     Attributes:
         terms: its content terms, without phrases of asking.
         ask: what it wants to know.
+        legible: it is written in scripts that the model knows.
     """
 
     terms: Terms
     ask: Ask | None
+    legible: bool
 
 
 @attrs.frozen
@@ -129,6 +132,7 @@ class TextView:
         answers: what kinds of question its form could answer.
         question: it is a question itself.
         first_person: its writer speaks of himself.
+        legible: it is written in scripts that the model knows.
     """
 
     terms: Terms
@@ -137,6 +141,7 @@ class TextView:
     answers: frozenset[Ask]
     question: bool
     first_person: bool
+    legible: bool
 
 
 class _Collector:
@@ -213,7 +218,7 @@ def view_query(query: str) -> QueryView:
     terms = _content(_cut(asked, han=han), _STOP_ASKING)
     if context:
         terms = _with_context(terms, _content(_cut(context, han=han), _STOP_ASKING))
-    return QueryView(terms, ask)
+    return QueryView(terms, ask, legible(text))
 
 
 def _cut(text: str, *, han: bool) -> str:
@@ -253,6 +258,7 @@ def view_text(raw: str) -> TextView:
         frozenset(_answers(text, terms, han=han)),
         question=bool(zh.QUESTION_END.search(text)) if han else text.rstrip(" \n\"')").endswith("?"),
         first_person=bool((zh if han else en).FIRST_PERSON.search(text)),
+        legible=legible(text),
     )
 
 
@@ -269,10 +275,6 @@ def _answers(text: str, terms: Terms, *, han: bool) -> Iterable[Ask]:
         yield Ask.WHO
 
 
-def readable(text: str) -> bool:
+def legible(text: str) -> bool:
     """Tell whether at least half of the letters of `text` are of scripts that the model knows: Latin and Han."""
-    if text.isascii():
-        return True
-    letters = [char for char in text if char.isalpha()]
-    known = sum(1 for char in letters if _LATIN.match(char) or _HAN.match(char))
-    return known * 2 >= len(letters)
+    return text.isascii() or len(_KNOWN.findall(text)) * 2 >= len(_LETTER.findall(text))

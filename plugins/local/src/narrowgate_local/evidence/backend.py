@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 import anyio.lowlevel
@@ -15,7 +15,7 @@ from narrowgate.values.decision import DecisionOutcome, DecisionRequest, Decisio
 from narrowgate_local._remember import Remembered
 from narrowgate_local.embedding.base import steps
 from narrowgate_local.evidence import features
-from narrowgate_local.evidence.analysis import QueryView, TextView, readable, view_query, view_text
+from narrowgate_local.evidence.analysis import QueryView, TextView, view_query, view_text
 from narrowgate_local.evidence.calibration import recalibrate
 from narrowgate_local.evidence.limits import Thresholds
 from narrowgate_local.evidence.model import EvidenceModel, scoring_id
@@ -109,22 +109,20 @@ class EvidenceBackend:
         """
         found: list[float | str] = ["no_query"] * len(requests)
         pairs = {p: _Pair(request.evidence[0], request.subject) for p, request in enumerate(requests) if request.evidence}
-        queries: dict[str, QueryView] = {}
+        queries = {query: view_query(query) for query in dict.fromkeys(pair.query for pair in pairs.values())}
+        views = await self._view_texts([pair.text for pair in pairs.values()])
         for place, pair in list(pairs.items()):
-            if not (readable(pair.query) and readable(pair.text)):
+            if not (queries[pair.query].legible and views[pair.text].legible):
                 found[place] = "unknown_language"
-            else:
-                if pair.query not in queries:
-                    queries[pair.query] = view_query(pair.query)
-                if queries[pair.query].terms.weight:
-                    continue
+            elif not queries[pair.query].terms.weight:
                 found[place] = "no_terms"
+            else:
+                continue
             del pairs[place]
         if not pairs:
-            await anyio.lowlevel.checkpoint()
             return found
         try:
-            idf = await self._idf(queries[pair.query] for pair in pairs.values())
+            idf = await self._idf([queries[pair.query] for pair in pairs.values()])
             cosines = await self._cosines(pairs.values())
         except Exception as error:  # the port promises DecisionError, whatever a neighbour raises
             raise DecisionError(
@@ -132,7 +130,6 @@ class EvidenceBackend:
                 Usage(calls=len(requests), requests=1),
             ) from error
         asked = {query: features.Asked.of(view, idf) for query, view in queries.items()}
-        views = await self._view_texts([pair.text for pair in pairs.values()])
         for place, pair in pairs.items():
             values = features.values(asked[pair.query], views[pair.text])
             if cosines is not None:
@@ -170,13 +167,14 @@ class EvidenceBackend:
             score=scored,
         )
 
-    async def _idf(self, queries: Iterable[QueryView]) -> Idf:
+    async def _idf(self, queries: Sequence[QueryView]) -> Idf:
         if self._statistics is None:
             return Idf()
         terms = sorted({term for query in queries for term in query.terms.weight})
         return Idf.of(await self._statistics.term_statistics(terms))
 
     async def _view_texts(self, texts: Sequence[str]) -> dict[str, TextView]:
+        await anyio.lowlevel.checkpoint()
         found: dict[str, TextView] = {}
         wanted: list[str] = []
         for text in dict.fromkeys(texts):
