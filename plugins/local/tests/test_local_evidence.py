@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from local_parts import CountedIndex
 
-from narrowgate.errors import ConfigError, DecisionError
+from narrowgate.errors import DecisionError, InputError
 from narrowgate.recall.analysis import ANALYSER_VERSION
 from narrowgate.seams.ports import DecisionBackend, TermStatistics
 from narrowgate.values.decision import DecisionOutcome, DecisionRequest, DecisionResult, Usage
@@ -218,7 +218,7 @@ async def test_the_band_between_the_thresholds_abstains() -> None:
         assert (result.outcome, result.score) == (outcome, score)
         assert maker.policy_id.startswith("local.evidence.v1+plain#")
     assert backend(keep_at=-9.0).policy_id != backend(keep_at=-8.0).policy_id
-    with pytest.raises(ConfigError, match="drop_below"):
+    with pytest.raises(InputError, match="drop_below"):
         backend(keep_at=0.0, drop_below=1.0)
 
 

@@ -129,7 +129,7 @@ def test_a_bad_calibration_is_found_before_the_start(tmp_path: Path) -> None:
     assert [p.code for p in problems("local.evidence", EvidenceSettings(calibration=file))] == ["bad-calibration"]
     file.write_text("{}")
     assert [p.code for p in problems("local.evidence", EvidenceSettings(calibration=file))] == ["bad-calibration"]
-    assert [p.code for p in problems("local.evidence", EvidenceSettings(keep_at=0.0, drop_below=1.0))] == ["bad-settings"]
+    assert [p.code for p in problems("local.evidence", EvidenceSettings(keep_at=0.0, drop_below=1.0))] == ["wrong-setting"]
 
 
 @pytest.mark.anyio

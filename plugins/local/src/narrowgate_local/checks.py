@@ -7,7 +7,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
-from narrowgate.errors import ConfigError
+from narrowgate.errors import ConfigError, InputError
 from narrowgate.seams import CheckContext, Problem
 from narrowgate_local.settings import (
     CrossEncoderSettings,
@@ -60,11 +60,13 @@ def evidence(settings: EvidenceSettings, context: CheckContext) -> Iterator[Prob
         thresholds(settings, model, model.variant_for(profile))
     except ConfigError as error:
         yield Problem(
-            "bad-calibration" if settings.calibration is not None else "bad-settings",
+            "bad-calibration",
             str(error),
-            "write the file again with `narrowgate eval DIR --recalibrate FILE`, or take the setting out",
+            "write it with `narrowgate eval DIR --recalibrate FILE`, or take the setting `calibration` out",
             "local.evidence",
         )
+    except InputError as error:
+        yield Problem(error.code, str(error), "lower `drop_below`, or raise or leave out `keep_at`", "local.evidence")
 
 
 def _extra(component: str, extra: str, modules: tuple[str, ...]) -> Iterator[Problem]:

@@ -15,7 +15,8 @@ def make(
     """Return the backend.
 
     Raises:
-        ConfigError: the calibration file cannot be read, or belongs to other scores; `drop_below` is above `keep_at`.
+        ConfigError: the calibration file cannot be read, or belongs to other scores.
+        InputError: `wrong-setting`: `drop_below` is above `keep_at`.
     """
     model = shipped()
     used = embedder if settings.use_embedder else None

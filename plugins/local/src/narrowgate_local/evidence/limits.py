@@ -6,7 +6,7 @@ from hashlib import sha256
 
 import attrs
 
-from narrowgate.errors import ConfigError
+from narrowgate.errors import ConfigError, InputError
 from narrowgate.values.decision import DecisionOutcome
 from narrowgate_local.evidence.calibration import Calibration, read_calibration
 from narrowgate_local.evidence.model import EvidenceModel, Variant, scoring_id
@@ -38,7 +38,8 @@ def thresholds(settings: EvidenceSettings, model: EvidenceModel, variant: Varian
     """Return where the outcomes change: settings before calibration before what is shipped.
 
     Raises:
-        ConfigError: the calibration file cannot be read, or belongs to other scores; `drop_below` is above `keep_at`.
+        ConfigError: the calibration file cannot be read, or belongs to other scores.
+        InputError: `wrong-setting`: `drop_below` is above `keep_at`.
     """
     calibration: Calibration | None = None
     keep_at = variant.keep_at
@@ -55,7 +56,7 @@ def thresholds(settings: EvidenceSettings, model: EvidenceModel, variant: Varian
         keep_at = settings.keep_at
     drop_below = min(keep_at, variant.drop_below) if settings.drop_below is None else settings.drop_below
     if drop_below > keep_at:
-        raise ConfigError(f"local.evidence: drop_below {drop_below} is above keep_at {keep_at}: lower it")
+        raise InputError("wrong-setting", f"local.evidence: drop_below {drop_below} is above keep_at {keep_at}: lower it")
     return Thresholds(keep_at, drop_below, calibration)
 
 
