@@ -10,10 +10,8 @@ from typing import Any, Final
 import attrs
 
 import narrowgate
+from narrowgate import Composition, Config, Discovery, PluginRecord, diagnose, inventory, load_config, plan
 from narrowgate.errors import ConfigError, InputError, StoreError
-from narrowgate.host.composition import Composition, diagnose, inventory, plan
-from narrowgate.host.config import Config, load_config
-from narrowgate.host.discovery import Discovery, PluginRecord
 from narrowgate.seams.component import Seam
 from narrowgate.seams.ports import Reranker
 from narrowgate.values.search import Candidate, RerankDecision

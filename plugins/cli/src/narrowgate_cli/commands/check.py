@@ -9,10 +9,8 @@ import click
 from rich.console import Console
 from rich.text import Text
 
+from narrowgate import Composition, diagnose, load_config, render_problems
 from narrowgate.errors import CompositionError, ConfigError, InputError, NarrowgateError
-from narrowgate.host import report
-from narrowgate.host.composition import Composition, diagnose
-from narrowgate.host.config import load_config
 from narrowgate.seams.component import Problem, Seam
 from narrowgate_cli import exits
 from narrowgate_cli.app import Command, Place, common, json_option, run
@@ -93,7 +91,7 @@ def _show(
     out: Console, problems: Sequence[Problem], composition: Composition | None, health: Mapping[str, Any] | None
 ) -> None:
     if composition is None:
-        out.print(Text(report.render(problems)))
+        out.print(Text(render_problems(problems)))
         return
     out.print(Text("ok: this configuration can run", style="bold green"))
     out.print()
@@ -113,4 +111,4 @@ def _show(
         out.print(table(("database", "value"), [(name, str(value)) for name, value in health.items()]))
     if problems:
         out.print()
-        out.print(Text(report.render(problems, title="to know")))
+        out.print(Text(render_problems(problems, title="to know")))

@@ -10,8 +10,8 @@ from typing import Any
 import attrs
 import click
 
+from narrowgate import load_config
 from narrowgate.errors import InputError
-from narrowgate.host.config import load_config
 from narrowgate.values.search import Mode
 from narrowgate_cli import exits
 from narrowgate_cli.app import Command, Place, common, json_option, run

@@ -9,7 +9,7 @@ from typing import Any
 import click
 from rich.text import Text
 
-from narrowgate.host.discovery import Discovery, PluginRecord
+from narrowgate import Discovery, PluginRecord
 from narrowgate_cli import exits
 from narrowgate_cli.app import Command, Place, common, json_option
 from narrowgate_cli.output import console, count, note, table, write_json
