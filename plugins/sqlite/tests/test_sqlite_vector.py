@@ -148,8 +148,11 @@ async def test_another_model_is_refused(file: Path):
                 pass
         assert caught.value.code == "embedding-profile-mismatch"
         assert "narrowgate reindex" in str(caught.value)
-        async with opened(file) as other:
+        async with opened(file, second, allow_stale_index=True) as other:
+            with pytest.raises(StoreError, match="narrowgate reindex"):
+                await other.near("boat")
             await other.store.reindex(second)
+            assert (await other.near("boat")).complete
         with pytest.raises(StoreError) as caught:
             await part.near("boat")
         assert caught.value.code == "embedding-profile-mismatch"

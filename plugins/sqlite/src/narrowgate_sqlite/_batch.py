@@ -179,8 +179,7 @@ class Batch:
         self.replaced.append(entry.current)
         if entry.stored is not None:
             self.touched[entry.id] = entry
-        if key != entry.key:
-            self._by_key[entry.key].remove(entry)
+        if key != entry.key:  # under the old key it is told apart by what it holds now
             self._by_key.setdefault(key, []).append(entry)
         entry.key, entry.source, entry.digest = key, content.source, digest
         self._write(entry, content, digest, put.reason)

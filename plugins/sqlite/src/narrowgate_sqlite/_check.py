@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
-from urllib.parse import quote
 
 import apsw
 
@@ -52,9 +51,8 @@ def _look(path: Path) -> tuple[Fault | None, str | None, str | None]:
         return None, None, None
     # Without a log beside it the file alone is the truth, and `immutable` makes no files; with one it must be read too.
     flag = "mode=ro" if path.with_name(path.name + "-wal").exists() else "immutable=1"
-    uri = f"file:{quote(path.absolute().as_posix())}?{flag}"
     try:
-        db = apsw.Connection(uri, flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
+        db = apsw.Connection(f"{path.absolute().as_uri()}?{flag}", flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
         try:
             db.set_busy_timeout(1000)
             fault = identity_fault(path, int(db.pragma("application_id")), int(db.pragma("user_version")), SCHEMA_VERSION)

@@ -22,6 +22,8 @@ from narrowgate_sqlite._write import insert_terms, vector_rows
 _BATCH: Final = 1000
 _EMBED_BATCH: Final = 64
 _CATCH_UP: Final = 2000
+_SHOWN: Final = 16
+"""After so many batches of vectors the searches that run meanwhile get to see them."""
 
 Progress = Callable[[int, int], None]
 
@@ -140,7 +142,7 @@ def _missing_count(db: apsw.Connection, table: str | None) -> int:
 async def _vectors(engine: Engine, embedder: Embedder, done: int, total: int, progress: Progress | None) -> None:
     profile = embedder.profile
     table = await engine.write(lambda db: _begin_vectors(db, str(profile)))
-    after = 0
+    after = batches = 0
     while True:
         rows = await engine.read(lambda reader, start=after: _missing(reader.db, table, start))  # type: ignore[misc]
         if not rows:
@@ -151,12 +153,14 @@ async def _vectors(engine: Engine, embedder: Embedder, done: int, total: int, pr
         vectors = await embedder.embed([text for _, text, _ in rows])
         made = vector_rows([version for _, _, version in rows], vectors, profile.dimension)
         await engine.write(lambda db, batch=made: _store(db, table, batch))  # type: ignore[misc]
+        batches += 1
+        if table == "vectors" and batches % _SHOWN == 0:
+            await engine.write(_show)
         after = rows[-1][0]
         done = min(done + len(rows), total)
         if progress is not None:
             progress(done, total)
-    if table == "vectors_new":
-        await engine.write(lambda db: _finish_vectors(db, str(profile)))
+    await engine.write(_show if table == "vectors" else lambda db: _finish_vectors(db, str(profile)))
 
 
 def _begin_vectors(db: apsw.Connection, profile: str) -> str:
@@ -182,18 +186,18 @@ def _missing(db: apsw.Connection, table: str, after: int) -> list[tuple[int, str
 
 
 def _store(db: apsw.Connection, table: str, rows: list[tuple[int, bytes]]) -> None:
-    """Store vectors of versions that are still current; their memories' epochs rise."""
+    """Store vectors of versions that are still current."""
     current = [
         row
         for row in rows
         if db.execute("SELECT 1 FROM versions WHERE id = ? AND until IS NULL", row[:1]).fetchone() is not None
     ]
     db.executemany(f"INSERT OR REPLACE INTO {table} VALUES (?, ?)", current)  # noqa: S608
-    if table == "vectors":
-        memories = {number >> SHIFT for number, _ in current}
-        db.executemany(
-            "UPDATE memories SET vector_epoch = vector_epoch + 1 WHERE id = ?", [(memory,) for memory in memories]
-        )
+
+
+def _show(db: apsw.Connection) -> None:
+    """Make every process load the vectors again."""
+    db.execute("UPDATE memories SET vector_epoch = vector_epoch + 1")
 
 
 def _finish_vectors(db: apsw.Connection, profile: str) -> None:
@@ -201,6 +205,6 @@ def _finish_vectors(db: apsw.Connection, profile: str) -> None:
         return  # another process finished it
     db.execute("DELETE FROM vectors_new WHERE id NOT IN (SELECT current FROM entries)")
     db.execute("DROP TABLE vectors; ALTER TABLE vectors_new RENAME TO vectors")
-    db.execute("UPDATE memories SET vector_epoch = vector_epoch + 1")
+    _show(db)
     set_meta(db, "vector_rebuild", None)
     set_meta(db, "embedding", profile)

@@ -81,8 +81,8 @@ class SqliteLexical:
         if len(terms) <= settings.keep_terms:
             return terms
         documents = _documents(reader)
-        if documents <= settings.prune_rows and len(terms) <= settings.max_terms:
-            return terms
+        if documents <= 2 * settings.prune_rows and len(terms) <= settings.max_terms:
+            return terms  # what could go is in half of all texts and weighs nothing: not worth asking for frequencies
         frequency = _frequencies(reader, terms)
         ordered = sorted((frequency[term], term) for term in terms if frequency[term])
         limit = max(settings.prune_rows, settings.prune_share * documents)

@@ -28,8 +28,9 @@ class StoreSettings:
         busy_timeout: the longest wait for another writer, in seconds, > 0.
         allow_network_filesystem: open a file on a network file system all the same. SQLite's locks and shared memory are
             not reliable there: only with a single process that ever touches the file.
-        allow_stale_index: open a file whose lexical index was built by another analyser: for reading by reference, export
-            and `narrowgate reindex`. Writing and searching by words stay refused until it is rebuilt.
+        allow_stale_index: open a file whose indexes were made by another analyser or embedder: for reading by reference,
+            export and `narrowgate reindex`. What needs such an index stays refused until it is rebuilt: writing and
+            searching by words, or searching by vectors.
     """
 
     path: Path = attrs.field(factory=default_path, converter=_expanded)
@@ -43,7 +44,7 @@ class LexicalSettings:
     """Settings of `sqlite.lexical`: when a query's common terms are left out. FTS5 scores every text that holds any term.
 
     A term is left out when it is in more than `prune_share` of all texts and in more than `prune_rows` of them, unless it
-    is one of the query's `keep_terms` rarest.
+    is one of the query's `keep_terms` rarest. A file of at most twice `prune_rows` texts leaves nothing out.
 
     Attributes:
         keep_terms: how many of the rarest terms always stay, >= 1.
@@ -54,7 +55,7 @@ class LexicalSettings:
 
     keep_terms: int = attrs.field(default=4, validator=[v.instance_of(int), v.ge(1)])
     prune_share: float = attrs.field(default=0.05, validator=[v.ge(0), v.le(1)])
-    prune_rows: int = attrs.field(default=2000, validator=[v.instance_of(int), v.ge(0)])
+    prune_rows: int = attrs.field(default=5000, validator=[v.instance_of(int), v.ge(0)])
     max_terms: int = attrs.field(default=200, validator=[v.instance_of(int), v.ge(1), v.le(1000)])
 
 

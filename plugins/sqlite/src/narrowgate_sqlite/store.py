@@ -32,11 +32,12 @@ class SqliteStore:
         path: the file.
         engine: its connections.
         analyser: version of the analyser in use.
+        allow_stale: whether indexes that another analyser or model made are no reason to refuse opening.
     """
 
-    def __init__(self, engine: Engine, analyser: str) -> None:
+    def __init__(self, engine: Engine, analyser: str, *, allow_stale: bool = False) -> None:
         self.path: Path = engine.path
-        self.engine, self.analyser = engine, analyser
+        self.engine, self.analyser, self.allow_stale = engine, analyser, allow_stale
 
     def require_index(self, db: apsw.Connection) -> None:
         """Look, inside a transaction, whether the lexical index is this analyser's.
@@ -131,8 +132,8 @@ async def open_store(settings: StoreSettings, analyser: str) -> AsyncIterator[Sq
         raise fault.error()
     engine = await anyio.to_thread.run_sync(open_engine, settings.path, settings.busy_timeout, analyser)
     try:
-        store = SqliteStore(engine, analyser)
-        if not settings.allow_stale_index:
+        store = SqliteStore(engine, analyser, allow_stale=settings.allow_stale_index)
+        if not store.allow_stale:
             await engine.read(lambda reader: store.require_index(reader.db))
         yield store
     finally:

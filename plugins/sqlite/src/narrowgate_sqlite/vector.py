@@ -146,8 +146,9 @@ async def open_vector(store: SqliteStore, embedder: Embedder, settings: VectorSe
     """Return the channel over the store's file.
 
     Raises:
-        StoreError: `embedding-profile-mismatch`.
+        StoreError: `embedding-profile-mismatch`, unless the store was opened with `allow_stale_index`.
     """
     channel = SqliteVector(store, embedder, settings)
-    await store.engine.read(channel.require_profile)
+    if not store.allow_stale:
+        await store.engine.read(channel.require_profile)
     return channel
