@@ -7,7 +7,7 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, Final
 
@@ -75,9 +75,9 @@ def test_questions_in_both_languages_find_evidence(complete: Any, database: Path
         answer = search(complete, database, question)
         assert answer["mode"] == "hybrid"
         assert any(part in hit["text"] for hit in answer["hits"]), question
-        first = answer["hits"][0]
-        shown = json.loads(complete.run("narrowgate", "show", first["ref"], "--db", database, "--json").stdout)
-        assert shown["text"] == first["text"]
+    first = answer["hits"][0]
+    shown = json.loads(complete.run("narrowgate", "show", first["ref"], "--db", database, "--json").stdout)
+    assert shown["text"] == first["text"]
 
 
 def test_second_stage_says_why(complete: Any, database: Path, questions: dict[str, str]) -> None:
@@ -94,16 +94,20 @@ def test_without_a_second_stage_decision_plugins_leave_no_byte(
 ) -> None:
     """With no reranker, what the command prints is the same to the byte whether or not decision plugins are installed."""
     files = [shutil.copy(database, tmp_path / f"{name}.db") for name in ("with", "without")]
-    for question in questions:
-        for mode in ("auto", "lexical", "vector", "hybrid"):
-            for form in ([], ["--json"]):
-                command = ["narrowgate", "search", question, "--mode", mode, *form]
-                one = complete.run(*command, "--db", files[0])
-                other = undecided.run(*command, "--db", files[1])
-                assert (one.stdout, one.stderr) == (other.stdout, other.stderr)
+    for question in _one_of_each_language(questions):
+        for mode, form in (("auto", "--json"), ("auto", None), ("lexical", "--json"), ("vector", "--json")):
+            command = ["narrowgate", "search", question, "--mode", mode, *([form] if form else [])]
+            one = complete.run(*command, "--db", files[0])
+            other = undecided.run(*command, "--db", files[1])
+            assert (one.stdout, one.stderr) == (other.stdout, other.stderr)
     traced = search(complete, files[0], next(iter(questions)), "--trace")["trace"]
     assert _without_times(traced) == _without_times(search(undecided, files[1], next(iter(questions)), "--trace")["trace"])
     assert traced.get("rerank") is None
+
+
+def _one_of_each_language(questions: Iterable[str]) -> list[str]:
+    """Return the first English and the first Chinese question: each run of the command loads a model."""
+    return [next(text for text in questions if text.isascii()), next(text for text in questions if not text.isascii())]
 
 
 def _without_times(value: Any) -> Any:
@@ -119,7 +123,7 @@ def test_export_imports_again(complete: Any, database: Path, questions: dict[str
     copy = tmp_path / "copy.db"
     told = json.loads(complete.run("narrowgate", "import", tmp_path / "all.jsonl", "--db", copy, "--json").stdout)
     assert told["added"] == len(lines.splitlines())
-    for question in questions:
+    for question in _one_of_each_language(questions):
         ours, theirs = (search(complete, file, question)["hits"] for file in (database, copy))
         assert {hit["text"] for hit in ours} == {hit["text"] for hit in theirs}
 

@@ -21,19 +21,14 @@ class Ingest:
     """How fast entries are stored.
 
     Attributes:
-        entries: how many.
-        seconds: what it took.
-        floor: what the bare inserts of the same rows took, in seconds.
+        first: seconds of the first time in a process, which meets every word for the first time and has to stem it.
+        again: seconds of a second time, into another file.
+        floor: seconds of the bare inserts of the same rows.
     """
 
-    entries: int
-    seconds: float
+    first: float
+    again: float
     floor: float
-
-    @property
-    def ratio(self) -> float:
-        """Ours / floor."""
-        return self.seconds / self.floor
 
 
 async def fill(file: Path, texts: Sequence[str], embedder: HashEmbedder | None) -> float:
@@ -47,11 +42,11 @@ async def fill(file: Path, texts: Sequence[str], embedder: HashEmbedder | None) 
 
 async def measure(folder: Path, corpus: Corpus) -> Ingest:
     """Store the corpus without embedding, then insert the same rows bare."""
-    seconds = await fill(folder / "ingest.db", corpus.texts, None)  # first, so that no cache of the analyser is warm
+    first = await fill(folder / "first.db", corpus.texts, None)
+    again = await fill(folder / "again.db", corpus.texts, None)
     with recorded(_writes) as statements:
         await fill(folder / "recorded.db", corpus.texts, None)
-    floor = _bare(folder / "recorded.db", folder / "bare.db", _batches(statements))
-    return Ingest(len(corpus.texts), seconds, floor)
+    return Ingest(first, again, _bare(folder / "recorded.db", folder / "bare.db", _batches(statements)))
 
 
 def _writes(sql: str) -> bool:

@@ -106,14 +106,12 @@ def _size(size: int, only: list[str]) -> Iterator[Row]:
         folder = Path(name)
         if "ingest" in only:
             done = anyio.run(ingesting.measure, folder, texts)
-            yield Row(
-                f"ingest {size:,}, no embedding",
-                f"{done.seconds:.2f} s",
-                f"{done.floor:.2f} s (executemany)",
-                f"{done.ratio:.2f}",
-                f"<= {ingesting.RATIO:g}x",
-                done.ratio <= ingesting.RATIO,
-            )
+            for when, seconds in (("in a new process", done.first), ("words met before", done.again)):
+                ratio = seconds / done.floor
+                floor, bound = f"{done.floor:.2f} s (executemany)", f"<= {ingesting.RATIO:g}x"
+                yield Row(
+                    f"ingest {size:,}, {when}", f"{seconds:.2f} s", floor, f"{ratio:.2f}", bound, ratio <= ingesting.RATIO
+                )
         if not {"search", "memory"} & set(only):
             return
         file = folder / "search.db"
