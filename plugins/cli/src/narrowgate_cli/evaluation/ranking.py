@@ -79,13 +79,12 @@ class Ranking:
 
     @classmethod
     def of(cls, ranked: Sequence[str], grades: Mapping[str, int], facts: Mapping[str, str] | None = None) -> Ranking:
-        """Measure one list, folded where `facts` are named; see `folded` for the arguments."""
-        if facts:
-            ranked, grades = folded(ranked, grades, facts)
+        """Measure one list; recall is of the folded list where `facts` are named. See `folded` for the arguments."""
+        results, wanted = folded(ranked, grades, facts) if facts else (ranked, grades)
         return cls(
             {
-                "recall@10": recall(ranked, grades, 10),
-                "recall@30": recall(ranked, grades, 30),
+                "recall@10": recall(results, wanted, 10),
+                "recall@30": recall(results, wanted, 30),
                 "ndcg@10": ndcg(ranked, grades, 10),
                 "mrr": reciprocal_rank(ranked, grades),
             }

@@ -29,10 +29,7 @@ from narrowgate_cli.session import Session
 
 MEMORY: Final = "eval"
 POOL: Final = 30
-"""Size of the coarse pool that is measured."""
-
-LIMIT: Final = 10
-"""Size of the page that is asked for when a second stage chooses."""
+"""Size of the coarse pool that is measured, and of the page that is asked for: coarse and final order are cut alike."""
 
 _BATCH: Final = 512
 _RANK: Final = {DecisionOutcome.NO: 0, DecisionOutcome.ABSTAIN: 1, DecisionOutcome.YES: 2}
@@ -132,7 +129,7 @@ async def _search(
     """Return the result of a query, or the code of the error that it ended with."""
     started = perf_counter()
     try:
-        page = await session.host.search(query.text, memory=MEMORY, limit=LIMIT if session.judged else POOL, mode=mode)
+        page = await session.host.search(query.text, memory=MEMORY, limit=POOL, mode=mode)
     except CapabilityError:
         # Nothing of this kind is to be had here: that is true for every query, and no result.
         raise
