@@ -48,12 +48,15 @@ def make(size: int, *, queries: int = 200, seed: int = 7) -> Corpus:
     dice = random.Random(seed)
     english = _Language(_ENGLISH_COMMON, _english_words(dice), " ")
     chinese = _Language(_HAN_COMMON, _chinese_words(dice), "")
-    texts, rows = [], []
-    for number in range(size):
+    texts: dict[str, None] = {}
+    rows = []
+    while len(texts) < size:
         language = english if dice.random() < 0.6 else chinese
         words = language.draw(dice, dice.randint(8, 30))
-        rows.append((language, words))
-        texts.append(f"{language.join(words)} #{number}")
+        text = language.join(words)
+        if text not in texts:
+            texts[text] = None
+            rows.append((language, words))
     asked = []
     for _ in range(queries):
         language, words = dice.choice(rows)
