@@ -1,7 +1,7 @@
 """Run by the interpreter of a composition's environment: start narrowgate, store three entries, ask, say what happened.
 
-Prints one JSON object: `mode`, `status`, `hits` and `warnings` of a start that went well, or `problems`, `warnings` and
-`report` of one that was refused.
+Prints one JSON object: `mode`, `status`, `hits` and `warnings` of a start that went well, or `problems` and `report` of one
+that was refused.
 """
 
 import json
@@ -27,8 +27,7 @@ async def main() -> None:
             hits = [hit.content.text for hit in page.hits]
             warnings = codes(gate.composition.warnings, "warning")
     except CompositionError as error:
-        found = {"problems": codes(error.problems, "error"), "warnings": codes(error.problems, "warning")}
-        found["report"] = str(error)
+        found = {"problems": codes(error.problems, "error"), "report": str(error)}
     else:
         found = {"mode": page.mode, "status": page.status, "hits": hits, "warnings": warnings}
     json.dump(found, sys.stdout)
