@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import attrs
 
@@ -62,9 +62,8 @@ class ChannelQuery:
     limit: int
 
 
-@attrs.frozen
-class ChannelHit:
-    """One candidate of one channel.
+class ChannelHit(NamedTuple):
+    """One candidate of one channel. A plain tuple, since every search makes hundreds of them.
 
     Attributes:
         memory: the memory's id.
