@@ -142,9 +142,7 @@ def plan(config: Config, *, injected: Mapping[str, Any] | None = None, discovery
     return found.composition
 
 
-def diagnose(
-    config: Config, *, injected: Mapping[str, Any] | None = None, discovery: Discovery | None = None
-) -> Diagnosis:
+def diagnose(config: Config, *, injected: Mapping[str, Any] | None = None, discovery: Discovery | None = None) -> Diagnosis:
     """Return what `plan` would, or why it would not, without raising; same arguments."""
     objects = {key: value for key, value in (injected or {}).items() if value is not None}
     return _Planner(config, objects, discovery or Discovery()).run()

@@ -117,9 +117,7 @@ class EntryStore(Protocol):
         """Return content-free facts for `check` and monitoring: file size, schema version, pending vectors, ..."""
         ...
 
-    async def reindex(
-        self, embedder: Embedder | None = None, progress: Callable[[int, int], None] | None = None
-    ) -> int:
+    async def reindex(self, embedder: Embedder | None = None, progress: Callable[[int, int], None] | None = None) -> int:
         """Rebuild every index that lives in this store with today's analyser; return the entries indexed.
 
         Args:
