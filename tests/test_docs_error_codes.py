@@ -1,0 +1,51 @@
+"""Every code that a user can meet is explained, and nothing is explained that does not exist."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from narrowgate.host import codes
+
+ROOT = Path(__file__).parent.parent
+TEXT = (ROOT / "docs/error-codes.md").read_text(encoding="utf-8")
+SECTIONS = re.findall(r"^### (\S+)$", TEXT, re.MULTILINE)
+ROWS = {code for row in re.findall(r"^\| (`[^|]+) \|", TEXT, re.MULTILINE) for code in re.findall(r"`([a-z-]+)`", row)}
+SOURCES = [path.read_text(encoding="utf-8") for path in ROOT.glob("**/src/**/*.py") if ".nox" not in path.parts]
+
+HOST = {value for name, value in vars(codes).items() if name.isupper() and isinstance(value, str)}
+PLUGINS = {code for text in SOURCES for code in re.findall(r'\bProblem\(\s*"([a-z-]+)"', text)}
+STORE = {code for text in SOURCES for code in re.findall(r'\b(?:Fault|StoreError)\(\s*"([a-z-]+)"', text)}
+INPUT = {
+    code
+    for text in SOURCES
+    for code in re.findall(r'\b(?:InputError|TextError|FilterError|EntryReferenceError)\(\s*"([a-z-]+)"', text)
+}
+
+
+def test_every_problem_and_store_code_has_a_section() -> None:
+    """A code that a report shows can be looked up."""
+    assert sorted((HOST | PLUGINS | STORE) - set(SECTIONS)) == []
+
+
+def test_every_section_is_of_a_code_that_exists() -> None:
+    """What the code no longer says is not explained any more; nothing is explained twice."""
+    assert sorted(set(SECTIONS) - (HOST | PLUGINS | STORE)) == []
+    assert len(SECTIONS) == len(set(SECTIONS))
+
+
+def test_every_input_code_is_in_the_table() -> None:
+    """Refused input names its rule, and the table says what the rule is."""
+    assert sorted(INPUT - ROWS - set(SECTIONS)) == []
+
+
+def test_every_row_is_of_a_code_that_exists() -> None:
+    """A code of the table stands somewhere in the sources."""
+    everything = "\n".join(SOURCES)
+    assert sorted(code for code in ROWS if f'"{code}"' not in everything) == []
+
+
+def test_every_problem_section_says_the_cure() -> None:
+    """A section without a cure is no help."""
+    bodies = re.split(r"^### \S+$", TEXT, flags=re.MULTILINE)[1:]
+    assert [name for name, body in zip(SECTIONS, bodies, strict=True) if "**Cure.**" not in body] == []
