@@ -153,8 +153,7 @@ def _find(file: str | Path | None, env: Mapping[str, str]) -> Path | None:
 
 def _parse(path: Path) -> dict[str, Any]:
     try:
-        with path.open("rb") as stream:
-            return tomllib.load(stream)
+        return tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except FileNotFoundError:
         raise ConfigError(f"the configuration file {str(path)!r} does not exist") from None
     except OSError as error:

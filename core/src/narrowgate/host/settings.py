@@ -130,11 +130,17 @@ def structure(
                 Problem(codes.MISSING_SETTING, f"{where}: option {name!r} has no value and no default", hint, component)
             )
     if problems:
-        return None, tuple(problems)
+        # What a converter would have made of a value is not known here, and its validator expects that.
+        plain = {name: value for name, value in values.items() if options[name].converter is None}
+        return None, (*problems, *_broken_rules(options, plain, given, where, component))
     try:
         return cls(**values), ()
     except Exception as error:  # noqa: BLE001 - validators and converters of foreign classes may raise anything
-        return None, tuple(_broken_rules(options, values, given, where, component, error))
+        problems = _broken_rules(options, values, given, where, component)
+        if not problems:
+            text = type(error).__name__ if any(_holds_secret(field.type) for field in options.values()) else _text(error)
+            problems = [Problem(codes.WRONG_SETTING, f"{where}: {text}", f"correct the settings in {where}", component)]
+        return None, tuple(problems)
 
 
 def _broken_rules(
@@ -143,7 +149,6 @@ def _broken_rules(
     given: Mapping[str, Given],
     where: str,
     component: str | None,
-    error: Exception,
 ) -> list[Problem]:
     """Ask each option's validator, since making the instance stops at the first."""
     whole = SimpleNamespace(**values)
@@ -156,9 +161,6 @@ def _broken_rules(
             field.validator(whole, field, value)
         except Exception as broken:  # noqa: BLE001 - see above
             problems.append(_rule(where, name, given[name].source, field, broken, component))
-    if not problems:
-        text = type(error).__name__ if any(_holds_secret(field.type) for field in options.values()) else _text(error)
-        problems = [Problem(codes.WRONG_SETTING, f"{where}: {text}", f"correct the settings in {where}", component)]
     return problems
 
 
@@ -241,9 +243,10 @@ def _converter(given: Given, env: Mapping[str, str]) -> cattrs.Converter:
     configure_union_passthrough(str | int | float | bool | None, made, accept_ints_as_floats=True)
 
     made.register_structure_hook(bool, lambda value, _: _boolean(value, text_only))
-    made.register_structure_hook(int, lambda value, _: _integer(value, text_only))
-    made.register_structure_hook(float, lambda value, _: _real(value, text_only))
-    made.register_structure_hook(str, lambda value, _: _string(value))
+    # cattrs takes these hooks for enumerations of numbers and strings too, whose members only the type itself knows.
+    made.register_structure_hook(int, lambda value, kind: _member(_integer(value, text_only), kind, int))
+    made.register_structure_hook(float, lambda value, kind: _member(_real(value, text_only), kind, float))
+    made.register_structure_hook(str, lambda value, kind: _member(_string(value), kind, str))
     made.register_structure_hook(Path, lambda value, _: _path(value, given.folder))
     made.register_structure_hook(Secret, lambda value, _: _secret(value, given, env))
 
@@ -255,9 +258,10 @@ def _prepared(item: Given, kind: Any) -> Any:
     value, args = item.value, get_args(kind)
     text_only = item.source.kind == "environment" and isinstance(value, str)
     if _is_union(kind) and NoneType in args:
-        if text_only and value.lower() in ("", "none"):
-            return None
         kinds = [arg for arg in args if arg is not NoneType]
+        # For a name, "none" is a word of its own: it switches off, which is more than not saying anything.
+        if text_only and value.lower() in ("", *(() if str in kinds else ("none",))):
+            return None
         kind = kinds[0] if len(kinds) == 1 else kind
     if _is_list(kind) and value is not None:
         if text_only:
@@ -270,6 +274,10 @@ def _prepared(item: Given, kind: Any) -> Any:
 def _is_list(kind: Any) -> bool:
     origin = get_origin(kind)
     return isinstance(origin, type) and issubclass(origin, list | tuple | Sequence | set | frozenset)
+
+
+def _member(value: Any, kind: type, plain: type) -> Any:
+    return value if kind is plain else kind(value)
 
 
 def _boolean(value: Any, text_only: bool) -> bool:
