@@ -175,7 +175,7 @@ class _Planner:
         chosen = self._chosen()
         self._unused_settings({item.name for item in chosen})
         self._check(chosen)
-        self._warn_of_unused(chosen)
+        self._warn_of_unused()
         if not self.picks.by_seam[Seam.RECALL_CHANNEL] and Seam.RECALL_CHANNEL not in self.picks.lost:
             text = "no recall channel is in use: entries can be kept and read, but not searched"
             hint = 'name one under [use], e.g. channels = ["sqlite.lexical"]'
@@ -208,9 +208,9 @@ class _Planner:
                     self.discovery.load(plugin)
             usable = self.discovery.usable()
             known = [item.name for plugin in plugins for item in usable.get(plugin, ())]
-            name = next((item for item in known if _slug(item) == variable.component), None)
-            if name is not None:
-                table = self.given.setdefault(name, {})
+            meant = next((item for item in known if _slug(item) == variable.component), None)
+            if meant is not None:
+                table = self.given.setdefault(meant, {})
                 if variable.option not in table or table[variable.option].source.kind != "argument":
                     table[variable.option] = Given(variable.value, Source("environment", variable.name))
             elif all(plugin in usable for plugin in plugins):
@@ -316,7 +316,7 @@ class _Planner:
         text = f"the {what} of {name} itself failed ({type(error).__name__})"
         return Problem(codes.CHECK_FAILED, text, "report it to the plugin's author", name, self._origin(name))
 
-    def _warn_of_unused(self, chosen: list[Chosen]) -> None:
+    def _warn_of_unused(self) -> None:
         """Say what is wrong with plugins that nothing uses: they harm nobody, but an operator should know."""
         told = {problem.distribution for problem in self.problems if problem.severity == "error"}
         loaded = {plugin: self.discovery.load(plugin).problems for plugin in self.discovery.ids if self._was_tried(plugin)}

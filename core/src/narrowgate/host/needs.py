@@ -41,7 +41,7 @@ def resolve(picks: Picks, locality: Callable[[Component], Locality | None]) -> l
             faults = [problem for problem in found if problem is not None]
             if faults and not pick.named and seam is Seam.RECALL_CHANNEL:
                 picks.by_seam[seam].remove(pick)
-                problems.extend(_left_out(picks, pick, fault) for fault in faults)
+                problems.extend(_left_out(pick, fault) for fault in faults)
             else:
                 problems.extend(faults)
     for pick in picks.all():
@@ -115,6 +115,6 @@ def _unmet(picks: Picks, pick: Pick, text: str, hint: str) -> Problem:
     return Problem(codes.NEED_UNMET, f"{name} {text}", hint, name, picks.discovery.origin(pick.plugin))
 
 
-def _left_out(picks: Picks, pick: Pick, fault: Problem) -> Problem:
+def _left_out(pick: Pick, fault: Problem) -> Problem:
     text = f"{pick.component.name} is left out of the default channels: {fault.message}"
     return attrs.evolve(fault, code=codes.CHANNEL_LEFT_OUT, message=text, severity="warning")
