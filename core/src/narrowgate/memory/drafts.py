@@ -8,6 +8,8 @@ import math
 import unicodedata
 from collections.abc import Mapping
 from datetime import UTC, date, datetime
+from functools import lru_cache
+from json.encoder import encode_basestring
 from typing import Final
 
 from narrowgate.errors import InputError, TextError
@@ -28,6 +30,8 @@ MAX_ATTRIBUTES: Final = 32
 _MAX_INTEGER: Final = 2**63 - 1
 
 _DIGEST_DOMAIN: Final = b"narrowgate:entry-content:v1\0"
+
+_canonical: Final = json.JSONEncoder(ensure_ascii=False, sort_keys=True, separators=(",", ":"), allow_nan=False).encode
 
 
 def prepare(draft: EntryDraft | str) -> Put | Refused:
@@ -81,16 +85,27 @@ def content_digest(
 
     Canonical: NFC strings, keys sorted, no white space, UTF-8. Times count with their offset, as they were written.
     """
-    fields = [text, kind, source, author, None if occurred_at is None else occurred_at.isoformat(), attributes]
-    canonical = json.dumps(fields, ensure_ascii=False, sort_keys=True, separators=(",", ":"), allow_nan=False)
-    return hashlib.sha256(_DIGEST_DOMAIN + canonical.encode()).hexdigest()
+    # Put together by hand: every ingested entry comes by here, and most have no attributes for the general encoder.
+    strings = (text, kind, source, author, None if occurred_at is None else occurred_at.isoformat())
+    fields = ["null" if string is None else encode_basestring(string) for string in strings]
+    fields.append(_canonical(attributes) if attributes else "{}")
+    return hashlib.sha256(_DIGEST_DOMAIN + f"[{','.join(fields)}]".encode()).hexdigest()
 
 
 def _line(raw: object, what: str, max_bytes: int) -> str:
+    if type(raw) is str and len(raw) <= MAX_NAME_BYTES:
+        return _known_line(raw, what, max_bytes)  # kinds, authors and names of attributes are few and come again
+    return _checked_line(raw, what, max_bytes)
+
+
+def _checked_line(raw: object, what: str, max_bytes: int) -> str:
     text = normalise_text(raw, what=what, max_bytes=max_bytes)
     if "\n" in text or "\t" in text:
         raise TextError("text-control", f"{what} must be one line without tabs")
     return text
+
+
+_known_line: Final = lru_cache(maxsize=1024)(_checked_line)
 
 
 def _occurred(value: str | date | datetime) -> datetime:

@@ -32,11 +32,13 @@ _DROPPED: Final = re.compile(
     "\u00ad\u200b-\u200d\u2060\ufe00-\ufe0f\ufeff]+"
 )
 _PLAIN: Final = str.maketrans({"\u2018": "'", "\u2019": "'", "\u02bc": "'", "\u2010": "-", "\u2011": "-"})
+_FANCY: Final = re.compile("[\u2018\u2019\u02bc\u2010\u2011]")
 
 
 def compose(text: str) -> str:
     """Return `text` in NFKC (half and full width become one) with typographic apostrophes and hyphens made plain."""
-    return unicodedata.normalize("NFKC", text).translate(_PLAIN)
+    text = unicodedata.normalize("NFKC", text)
+    return text.translate(_PLAIN) if _FANCY.search(text) else text
 
 
 def fold(word: str) -> str:

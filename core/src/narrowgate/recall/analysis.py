@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-from itertools import pairwise
+from operator import add
 from typing import Final, Literal, NamedTuple
 
 from narrowgate.recall._english import RELEASE
@@ -115,6 +115,9 @@ def _chunk_tokens(chunk: str) -> tuple[Token, ...]:
 
 
 def _chunk_terms(chunk: str) -> tuple[str, ...]:
+    lower = chunk.lower()
+    if chunk.isascii() and chunk.isalpha() and chunk[1:] == lower[1:]:
+        return (stem(lower),)  # a plain word, as most are: what `_chunk_tokens` would find by a longer way
     return tuple([token.term for token in _chunk_tokens(chunk)])
 
 
@@ -153,7 +156,7 @@ def index_terms(text: str) -> list[str]:
     for piece in _PIECE.findall(compose(text)):
         if _NGRAM.match(piece):
             terms += piece
-            terms += map("".join, pairwise(piece))
+            terms += map(add, piece, piece[1:])
         elif len(piece) <= _LONGEST_CACHED:
             terms += _cached_chunk_terms(piece)
         else:

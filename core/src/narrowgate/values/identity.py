@@ -17,6 +17,8 @@ _REF: Final = re.compile(
     r"(?P<memory>[^@/\s]+)@(?P<revision>[1-9]\d{0,17})/(?P<entry>[^@/\s]+)/(?P<version>[1-9]\d{0,17})", re.ASCII
 )
 _CROCKFORD: Final = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+_BLOCK: Final = 20
+"""Bits of the four digits in which the ids of one block differ."""
 _PAIRS: Final = tuple(first + second for first in _CROCKFORD for second in _CROCKFORD)
 
 
@@ -89,8 +91,14 @@ def new_entry_ids(count: int) -> list[str]:
     with _clock.lock:
         value = max((time.time_ns() // 1_000_000 << 80) | secrets.randbits(79), _clock.last + 1)
         _clock.last = value + count - 1
-    return [_base32(value + step) for step in range(count)]
+    names: list[str] = []
+    while count:  # ids of one call share all but their last digits, up to a carry
+        block = min(count, (1 << _BLOCK) - (value & ((1 << _BLOCK) - 1)))
+        head = _head(value)
+        names += [head + _PAIRS[number >> 10 & 1023] + _PAIRS[number & 1023] for number in range(value, value + block)]
+        value, count = value + block, count - block
+    return names
 
 
-def _base32(value: int) -> str:
-    return "".join([_PAIRS[(value >> shift) & 1023] for shift in range(120, -1, -10)])
+def _head(value: int) -> str:
+    return "".join([_PAIRS[(value >> shift) & 1023] for shift in range(120, _BLOCK - 1, -10)])
