@@ -211,5 +211,5 @@ def test_analyse_query_refuses_what_is_no_query(text: str, code: str) -> None:
 
 
 def test_the_version_names_the_stemmers_release() -> None:
-    """An index built with the rules of another release of Snowball holds other terms."""
+    """An index built with another release of the stemmer holds other terms."""
     assert re.fullmatch(r"a\d+\+snowball\d+\.\d+", ANALYSER_VERSION)

@@ -11,15 +11,14 @@ from functools import lru_cache
 from operator import add
 from typing import Final, Literal, NamedTuple
 
-from narrowgate.recall._english import RELEASE
 from narrowgate.recall._scripts import MARK_CLASS, NGRAM_CLASS, compose, fold
-from narrowgate.recall._stem import stem
+from narrowgate.recall._stem import SNOWBALL, stem
 from narrowgate.recall._stopwords import ENGLISH, HAN_FUNCTION
 from narrowgate.values.search import AnalysedQuery
 from narrowgate.values.text import normalise_text
 
-ANALYSER_VERSION: Final = f"a1+snowball{RELEASE}"
-"""Stored with every index; anything that changes a term changes it."""
+ANALYSER_VERSION: Final = f"a1+snowball{SNOWBALL}"
+"""Stored with every index; anything that changes a term changes it, and so does another release of the stemmer."""
 
 Kind = Literal["word", "identifier", "number", "unigram", "bigram"]
 
