@@ -88,6 +88,8 @@ def tests(session: nox.Session, part: str) -> None:
     """Run the tests of one distribution (or those across distributions) on its wheel and on what that declares."""
     folder, distributions = TESTS[part]
     install_ours(session, distributions)
+    if part == "local":
+        install(session, *GROUPS["extras"])
     run_pytest(session, ["-n", "2", *WITHOUT, folder])
 
 
@@ -148,7 +150,7 @@ def third_party() -> list[str]:
 
 def collected() -> list[str]:
     """Return everything that `build` collects; with what builds our wheels, for the test of the README's commands."""
-    return [*third_party(), *GROUPS["test"], *GROUPS["typing"], *GROUPS["build"]]
+    return [*third_party(), *GROUPS["test"], *GROUPS["extras"], *GROUPS["typing"], *GROUPS["build"]]
 
 
 def ours_dir(session: nox.Session) -> Path:
