@@ -121,7 +121,12 @@ def test_interrupting_an_import_leaves_whole_batches(run: Run, db: Path, tmp_pat
     )
     mine, theirs = pty.openpty()
     child = subprocess.Popen(
-        [*COMMAND, "import", str(notes), "--db", str(db)], stdout=theirs, stderr=theirs, env={**os.environ, "TERM": "xterm"}
+        [*COMMAND, "import", str(notes), "--db", str(db)],
+        stdout=theirs,
+        stderr=theirs,
+        env={**os.environ, "TERM": "xterm"},
+        # A test run that was started in the background ignores the signal, and children inherit that.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     os.close(theirs)
     shown = b""

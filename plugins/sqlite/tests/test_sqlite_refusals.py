@@ -201,13 +201,13 @@ for path in sys.argv[1:]:
 
 @pytest.mark.skipif(not hasattr(os, "setuid"), reason="file permissions of POSIX")
 def test_read_only_places():
-    """A user who may not write the file, or may not write its folder, is told so before anything is tried."""
+    """A user who may not write the file, or may not write or enter its folder, is told so before anything is tried."""
 
     async def make(path: Path) -> None:
         async with opened(path) as part:
             await part.commit([put("a")])
 
-    with tempfile.TemporaryDirectory() as name:  # pytest's own folders are closed to other users
+    with tempfile.TemporaryDirectory(dir="/tmp") as name:  # the folders of pytest and nox may be closed to other users
         home = Path(name)
         home.chmod(0o755)
         (home / "locked").mkdir()
@@ -217,12 +217,14 @@ def test_read_only_places():
         (home / "locked" / "memory.db").chmod(0o666)
         (home / "locked").chmod(0o555)
         new = home / "locked" / "new" / "memory.db"
-        paths = [str(home / "file.db"), str(home / "locked" / "memory.db"), str(new)]
+        (home / "closed").mkdir(mode=0o700)
+        closed = home / "closed" / "memory.db"
+        paths = [str(home / "file.db"), str(home / "locked" / "memory.db"), str(new), str(closed)]
         done = subprocess.run(
             [sys.executable, "-c", _AS_NOBODY, *paths], capture_output=True, text=True, check=False, cwd="/"
         )
         assert done.stderr == ""
-        assert done.stdout.splitlines() == ["read-only read-only"] * 3
+        assert done.stdout.splitlines() == ["read-only read-only"] * 4
         (home / "locked").chmod(0o755)
 
 

@@ -33,6 +33,17 @@ def examine(path: Path, schema: int, *, allow_network: bool) -> Fault | None:
         schema: the newest schema version that this release reads.
         allow_network: do not look at the file system's type.
     """
+    try:
+        return _examine(path, schema, allow_network=allow_network)
+    except PermissionError:
+        return Fault(
+            "read-only",
+            f"{path} cannot be reached: a folder above it is closed to this user",
+            "open the folder to this user, or set another path",
+        )
+
+
+def _examine(path: Path, schema: int, *, allow_network: bool) -> Fault | None:
     home = _nearest(path)
     if not allow_network:
         kind = network_type(home)
