@@ -25,7 +25,11 @@ PLUGIN_ID: Final = re.compile(r"[a-z][a-z0-9-]*")
 RESERVED: Final = "injected"
 """The id under which objects handed to `open` appear; no plugin may take it."""
 
+_OURS: Final = "narrowgate-"
+"""What first-party names begin with, and those of others often do."""
+
 Status = Literal["found", "disabled", "failed", "active"]
+_Rank = tuple[int, tuple[int, ...], bool, str, str]
 
 
 @attrs.frozen
@@ -68,7 +72,7 @@ class _Found:
     distribution: str
     version: str
     value: str
-    entry: metadata.EntryPoint = attrs.field(eq=False)
+    entry: metadata.EntryPoint | None = attrs.field(eq=False)  # None: its metadata cannot be read
 
     @property
     def origin(self) -> str:
@@ -165,8 +169,11 @@ class Discovery:
         )
 
     def clashes(self) -> dict[str, tuple[Problem, ...]]:
-        """Return, by id, the problem of every id that several distributions claim; known without importing."""
-        found = {plugin: self._clash(items) for plugin, items in self._by_id.items()}
+        """Return, by id, the problem of every id that several distributions claim; known without importing.
+
+        Those of disabled plugins are left out: disabling both is one way to settle it.
+        """
+        found = {plugin: self._clash(items) for plugin, items in self._by_id.items() if plugin not in self._disabled}
         return {plugin: clash.problems for plugin, clash in found.items() if clash is not None}
 
     @staticmethod
@@ -184,6 +191,14 @@ class Discovery:
         return Loaded(problems=(problem,))
 
     def _load_one(self, item: _Found) -> Loaded:
+        if item.entry is None:
+            problem = Problem(
+                codes.IMPORT_FAILED,
+                f"the entry_points.txt of {item.origin} cannot be read, so that its plugin is not known",
+                f"`pip install --force-reinstall {item.distribution}` or `pip uninstall {item.distribution}`",
+                distribution=item.origin,
+            )
+            return Loaded(problems=(problem,))
         if not PLUGIN_ID.fullmatch(item.id) or item.id == RESERVED:
             rule = "is reserved" if item.id == RESERVED else "must be lower-case letters, digits and '-', a letter first"
             problem = Problem(
@@ -206,22 +221,46 @@ def scan(distributions: Iterable[metadata.Distribution]) -> tuple[_Found, ...]:
     """Return every entry point of the group, sorted by (id, distribution, target), each once.
 
     A distribution that lies on `sys.path` twice (an editable install beside a build folder, a left-over of an old version)
-    counts once: the copy that an import would find first, of equals the newest.
+    counts once: the copy that an import would find first, of equals the newest. One whose metadata is damaged stops no
+    scan; where it can be ours, it is listed under the last part of its name.
     """
-    copies: dict[str, list[tuple[tuple[int, tuple[int, ...]], list[_Found]]]] = {}
+    copies: dict[str, list[tuple[_Rank, list[_Found]]]] = {}
     for distribution in distributions:
-        # Parsing metadata is what makes a scan slow: read it of the few distributions that can have a plugin.
-        if ENTRY_POINT_GROUP not in (distribution.read_text("entry_points.txt") or ""):
+        try:
+            name, version, found = _read(distribution)
+            rank = _rank(distribution, version)
+        except Exception:  # noqa: BLE001, S112 - damaged beyond its name: no plugin of it could be named or used either
             continue
-        entries = distribution.entry_points.select(group=ENTRY_POINT_GROUP)
-        fields = distribution.metadata
-        name, version = fields["Name"] or "unnamed", fields["Version"] or "?"
-        found = [_Found(entry.name, name, version, entry.value, entry) for entry in entries]
         if found:
-            copies.setdefault(_normalised(name), []).append((_precedence(distribution, version), found))
-    best = (min(group, key=lambda item: item[0])[1] for group in copies.values())
+            copies.setdefault(_normalised(name), []).append((rank, found))
+    best = (max(group, key=lambda item: item[0])[1] for group in copies.values())
     unique = {(item.id, _normalised(item.distribution), item.value): item for found in best for item in found}
     return tuple(unique[key] for key in sorted(unique))
+
+
+def _read(distribution: metadata.Distribution) -> tuple[str, str, list[_Found]]:
+    """Return name, version and plugins of a distribution; blank and empty for the many that have none."""
+    text: str | None = None
+    try:
+        # Parsing metadata is what makes a scan slow: read it of the few distributions that can have a plugin.
+        text = distribution.read_text("entry_points.txt") or ""
+        if ENTRY_POINT_GROUP not in text:
+            return "", "", []
+        entries = tuple(distribution.entry_points.select(group=ENTRY_POINT_GROUP))
+    except Exception:  # noqa: BLE001 - the standard library's parser raises whatever the damage makes it stumble over
+        name, version = _named(distribution)
+        if text is None and not _normalised(name).startswith(_OURS):
+            return "", "", []  # undecodable, and nothing says that it has to do with us
+        return name, version, [_Found(_normalised(name).removeprefix(_OURS), name, version, "entry_points.txt", None)]
+    name, version = _named(distribution)
+    return name, version, [_Found(entry.name, name, version, entry.value, entry) for entry in entries]
+
+
+def _named(distribution: metadata.Distribution) -> tuple[str, str]:
+    fields = distribution.metadata
+    there = set(fields)  # asked first: Python 3.12 and later warn when a field that is not there is read
+    name, version = (fields[key] if key in there else None for key in ("Name", "Version"))
+    return name or "unnamed", version or "?"
 
 
 def _normalised(name: str) -> str:
@@ -229,7 +268,10 @@ def _normalised(name: str) -> str:
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
-def _precedence(distribution: metadata.Distribution, version: str) -> tuple[int, tuple[int, ...]]:
+def _rank(distribution: metadata.Distribution, version: str) -> _Rank:
+    """Return what makes one copy of a distribution win over another: the greater, whatever order they are found in."""
     folder = Path(str(distribution.locate_file("")))
-    order = next((place for place, entry in enumerate(sys.path) if Path(entry or ".") == folder), len(sys.path))
-    return order, tuple(-int(part) for part in re.findall(r"\d+", version))
+    place = next((place for place, entry in enumerate(sys.path) if Path(entry or ".") == folder), len(sys.path))
+    release = re.match(r"[\d.]*", version)
+    numbers = tuple(int(part) for part in re.findall(r"\d+", release[0])) if release else ()
+    return -place, numbers, not re.search(r"(a|b|rc|dev)\d", version), version, str(folder)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from types import ModuleType
 from typing import Any, Final
 
 import pluggy
@@ -26,9 +27,14 @@ class Hooks:
         self._manager = pluggy.PluginManager(specs.PROJECT)
         self._manager.add_hookspecs(specs)
 
-    def register(self, plugin: object, name: str) -> None:
-        """Register a plugin whose implementations were validated before."""
-        self._manager.register(plugin, name=name)
+    def register(self, plugin: str, implementations: Mapping[str, Callable[[], object]]) -> None:
+        """Register what was validated before, by attribute name, and nothing else that the plugin's module may hold.
+
+        pluggy reads every attribute of what it registers, and its versions differ in whether that runs a module's code.
+        """
+        holder = ModuleType(f"narrowgate plugin {plugin}")
+        vars(holder).update(implementations)
+        self._manager.register(holder, name=plugin)
 
     def marked(self, plugin: object, attribute: str) -> Mapping[str, Any] | None:
         """Return the options of `@hookimpl` on an attribute, or `None` where it has no mark."""

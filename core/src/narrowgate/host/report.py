@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from narrowgate.seams.component import Problem
+from narrowgate.seams.component import Problem, Seam
 
 CONFIGURATION = "configuration"
 """Heading of the problems that belong to no distribution."""
@@ -38,6 +38,12 @@ def render(problems: Sequence[Problem], *, title: str | None = None) -> str:
         lines += [head, f"     {problem.message}", f"     hint: {problem.hint}"]
     footer = f"{_count(ordered)}. `narrowgate plugins` lists what is installed; docs/error-codes.md explains every code."
     return "\n".join([*lines, "", footer])
+
+
+def phrase(seam: Seam) -> str:
+    """Return a seam as part of a sentence, with its article: `an entry store`."""
+    words = seam.value.replace("_", " ")
+    return f"{'an' if words[0] in 'aeiou' else 'a'} {words}"
 
 
 def _count(problems: Sequence[Problem]) -> str:
