@@ -326,6 +326,9 @@ def _secret(value: Any, given: Given, env: Mapping[str, str]) -> Secret:
         return value
     if isinstance(value, str):
         if given.source.kind == "environment":
+            if not value:
+                hint = f"unset {given.source.name}, or set it to the secret"
+                raise _RefusedError(codes.MISSING_SECRET, "the environment variable is empty", hint)
             return Secret(value)
         raise _RefusedError(codes.LITERAL_SECRET, "a secret is written out in the configuration", _HOW_GIVEN)
     if not isinstance(value, dict) or len(value) != 1 or not isinstance(next(iter(value.values())), str):
