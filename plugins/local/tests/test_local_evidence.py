@@ -68,7 +68,7 @@ async def test_the_text_that_answers_has_the_best_score(
     scores = [result.score if result.score is not None else -99.0 for result in results]
     assert scores.index(max(scores)) == place
     assert results[place].outcome is DecisionOutcome.YES
-    assert sum(result.outcome is DecisionOutcome.NO for result in results) >= 6
+    assert sum(result.outcome is DecisionOutcome.NO for result in results) >= 4
     assert all(result.probability is None for result in results)
 
 
