@@ -22,6 +22,10 @@ _PACKAGE: Final = {
 _AUTOMATIC: Final = (Seam.EMBEDDER, Seam.DECISION_BACKEND, Seam.GENERATOR)
 """Where a component may stand in unnamed, if its content stays in this process."""
 
+# Channels first, since a default one may be taken out again; then from the end of the building order to its start:
+# whoever stands in for a need is itself seen to later.
+_ORDER: Final = (Seam.RECALL_CHANNEL, *(seam for seam in reversed(BUILD_ORDER) if seam is not Seam.RECALL_CHANNEL))
+
 
 def resolve(picks: Picks, locality: Callable[[Component], Locality | None]) -> list[Problem]:
     """Meet every need; write into each pick what met it.
@@ -34,8 +38,7 @@ def resolve(picks: Picks, locality: Callable[[Component], Locality | None]) -> l
         Every problem; a warning for each channel that was left out.
     """
     problems: list[Problem] = []
-    # From the end of the building order to its start: whoever stands in for a need is itself seen to later.
-    for seam in reversed(BUILD_ORDER):
+    for seam in _ORDER:
         for pick in tuple(picks.by_seam.get(seam, ())):
             found = [_meet(picks, pick, need, locality) for need in pick.component.needs if not need.optional]
             faults = [problem for problem in found if problem is not None]
