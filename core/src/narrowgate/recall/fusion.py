@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from math import isfinite
-from operator import attrgetter
+from operator import attrgetter, gt, itemgetter, neg
 from typing import Any, Final, Literal, NamedTuple
 
 from narrowgate.errors import ChannelError
@@ -13,7 +13,7 @@ from narrowgate.values.search import ChannelHit, ChannelKind
 Key = tuple[str, str, int]
 """(memory, entry, version): what makes two hits the same candidate. Never the text."""
 
-_key: Final[Callable[[ChannelHit], Key]] = attrgetter("memory", "entry", "version")
+_key: Final[Callable[[ChannelHit], Key]] = itemgetter(slice(3))  # a hit is a tuple: its first three fields
 
 Method = Literal["per-term", "rrf"]
 
@@ -66,7 +66,9 @@ def _all_sound(hits: Sequence[ChannelHit]) -> bool:
     """Tell whether all hits are of the plainest types and sound: whole columns at once, as this is done in every search."""
     if not hits:
         return True
-    memories, entries, versions, scores = zip(*map(_fields, hits), strict=True)
+    if {*map(type, hits)} != {ChannelHit}:
+        return False
+    memories, entries, versions, scores = zip(*hits, strict=True)
     return (
         {*map(type, memories), *map(type, entries)} == {str}
         and "" not in memories
@@ -160,6 +162,10 @@ def _ordered(found: Mapping[ChannelKind, dict[Key, float]]) -> list[Fused]:
 
     Strings compare by code points, which is the order of their UTF-8 bytes.
     """
+    if len(found) == 1:
+        ((kind, alone),) = found.items()
+        mark = (kind,)
+        return [Fused(key, score, mark) for key, score in _by_score(alone)]
     scores: dict[Key, float] = {}
     kinds: dict[Key, tuple[ChannelKind, ...]] = {}
     for kind in ChannelKind:
@@ -174,5 +180,12 @@ def _ordered(found: Mapping[ChannelKind, dict[Key, float]]) -> list[Fused]:
             kinds[key] += (kind,)
         scores = scores | mine
         kinds = dict.fromkeys(mine, (kind,)) | kinds
-    order = sorted(zip([-score for score in scores.values()], scores, strict=True))
-    return [Fused(key, -negative, kinds[key]) for negative, key in order]
+    return [Fused(key, score, kinds[key]) for key, score in _by_score(scores)]
+
+
+def _by_score(scores: Mapping[Key, float]) -> list[tuple[Key, float]]:
+    """Return the pairs by score, highest first, then by key; what is in that order already is not sorted again."""
+    values = [*scores.values()]
+    if all(map(gt, values, values[1:])):
+        return [*scores.items()]
+    return [(key, -negative) for negative, key in sorted(zip(map(neg, values), scores, strict=True))]

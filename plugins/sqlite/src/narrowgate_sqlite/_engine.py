@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Final, TypeVar
 
 import anyio
-import anyio.to_thread
 import apsw
 
 from narrowgate.errors import StoreError
@@ -18,6 +17,7 @@ from narrowgate_sqlite._faults import Fault, locked
 from narrowgate_sqlite._place import identity_fault
 from narrowgate_sqlite._schema import MIGRATIONS, Migration, migrate, set_meta
 from narrowgate_sqlite._sql import fetch_value
+from narrowgate_sqlite._workers import Workers
 
 T = TypeVar("T")
 
@@ -95,6 +95,7 @@ class Engine:
         self._closed = False
         self._reading = anyio.CapacityLimiter(READERS)
         self._writing = anyio.CapacityLimiter(1)
+        self._workers = Workers()
 
     async def read(self, work: Callable[[Reader], T]) -> T:
         """Run `work` in a worker thread, inside one read transaction: everything it reads is of one moment."""
@@ -111,7 +112,7 @@ class Engine:
 
     async def _run(self, job: Job, call: Callable[[], T], limiter: anyio.CapacityLimiter) -> T:
         try:
-            return await anyio.to_thread.run_sync(call, abandon_on_cancel=True, limiter=limiter)
+            return await self._workers.run(call, limiter)
         except anyio.get_cancelled_exc_class():
             job.cancelled = True
             raise
@@ -212,6 +213,7 @@ class Engine:
             self._idle.clear()
             self._count = 0
             self._writer.db.close()
+        self._workers.close()
 
 
 def _connect(path: Path, *, create: bool = True) -> apsw.Connection:
