@@ -23,15 +23,15 @@ async def test_a_cancelled_read_stops_at_once(file: Path):
     async with opened(file) as part:
         await part.commit([put("tea")])
         for _ in range(READERS + 6):
-            started = threading.Event()
+            started = anyio.Event()
 
             def endless(reader, started=started):
-                started.set()
+                anyio.from_thread.run_sync(started.set)
                 return reader.db.execute(ENDLESS).fetchall()
 
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(part.store.engine.read, endless)
-                await anyio.to_thread.run_sync(started.wait)
+                await started.wait()
                 tasks.cancel_scope.cancel()
         assert len((await part.words("tea")).hits) == 1
 
@@ -40,16 +40,16 @@ async def test_a_cancelled_write_is_rolled_back(file: Path):
     """A write that is cancelled before its commit leaves nothing, and the next one works at once."""
     async with opened(file) as part:
         await part.commit([put("tea")])
-        started = threading.Event()
+        started = anyio.Event()
 
         def endless(db):
             db.execute("DELETE FROM entries; DELETE FROM lexical")
-            started.set()
+            anyio.from_thread.run_sync(started.set)
             db.execute(ENDLESS).fetchall()
 
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(part.store.engine.write, endless)
-            await anyio.to_thread.run_sync(started.wait)
+            await started.wait()
             tasks.cancel_scope.cancel()
         assert (await part.commit([put("coffee")])).revision == 2
         assert len((await part.words("tea coffee")).hits) == 2
@@ -73,15 +73,15 @@ async def test_waiting_for_a_lock_can_be_cancelled(file: Path):
 async def test_a_cancelled_write_before_its_turn_does_nothing(file: Path):
     """A write that is cancelled while another of this process runs is never begun."""
     async with opened(file) as part:
-        running, release = threading.Event(), threading.Event()
+        running, release = anyio.Event(), threading.Event()
 
         def slow(db):
-            running.set()
+            anyio.from_thread.run_sync(running.set)
             release.wait()
 
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(part.store.engine.write, slow)
-            await anyio.to_thread.run_sync(running.wait)
+            await running.wait()
             with anyio.move_on_after(0.01) as scope:
                 await part.commit([put("tea")])
             assert scope.cancelled_caught

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Final, TypeVar
 
 import anyio
+import anyio.to_thread
 import apsw
 
 from narrowgate.errors import StoreError
@@ -17,7 +18,6 @@ from narrowgate_sqlite._faults import Fault, locked
 from narrowgate_sqlite._place import identity_fault
 from narrowgate_sqlite._schema import MIGRATIONS, Migration, migrate, set_meta
 from narrowgate_sqlite._sql import fetch_value
-from narrowgate_sqlite._workers import Workers
 
 T = TypeVar("T")
 
@@ -95,7 +95,6 @@ class Engine:
         self._closed = False
         self._reading = anyio.CapacityLimiter(READERS)
         self._writing = anyio.CapacityLimiter(1)
-        self._workers = Workers()
 
     async def read(self, work: Callable[[Reader], T]) -> T:
         """Run `work` in a worker thread, inside one read transaction: everything it reads is of one moment."""
@@ -112,7 +111,7 @@ class Engine:
 
     async def _run(self, job: Job, call: Callable[[], T], limiter: anyio.CapacityLimiter) -> T:
         try:
-            return await self._workers.run(call, limiter)
+            return await anyio.to_thread.run_sync(call, abandon_on_cancel=True, limiter=limiter)
         except anyio.get_cancelled_exc_class():
             job.cancelled = True
             raise
@@ -213,7 +212,6 @@ class Engine:
             self._idle.clear()
             self._count = 0
             self._writer.db.close()
-        self._workers.close()
 
 
 def _connect(path: Path, *, create: bool = True) -> apsw.Connection:
