@@ -13,7 +13,6 @@ from typing import Any, Final
 import attrs
 import click
 from rich.console import Console
-from rich.padding import Padding
 from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
@@ -123,7 +122,8 @@ def _show_welcome(out: Console, why_not: str | None, *, strict: bool) -> None:
     if strict:
         out.print(
             Text(
-                "Here only a yes keeps. By default a candidate that the backend is unsure about is kept as well.",
+                "To show the difference, only a yes keeps here. By default, a candidate that the backend is unsure about is "
+                "kept as well. Scores are on the backend's own scale.",
                 style="dim",
             )
         )
@@ -156,10 +156,13 @@ def _show_answer(out: Console, number: int, total: int, answer: Answer) -> None:
         if more > 0:
             out.print(Text(f"       ... and {more} more candidates", style="dim"))
     out.print()
-    out.print(Text("evidence", style="bold green"))
-    out.print(_evidence(page, answer.question.answer))
     if page.status == "none_relevant":
-        out.print(Text("the second stage kept nothing; this is the head of the coarse order", style="yellow"))
+        out.print(Text("no evidence kept, so this is the head of the coarse order, marked as such", style="yellow"))
+    else:
+        out.print(Text("evidence", style="bold green"))
+    out.print(_evidence(page, answer.question.answer))
+    if not answer.found:
+        out.print(Text("the answer is not on this page: the verdicts show where it was lost", style="yellow"))
     out.print(Text(f"{_cost(page)} {answer.latency_ms:.0f} ms", style="dim"))
     sys.stdout.flush()
 
@@ -230,19 +233,22 @@ def _cost(page: SearchPage) -> str:
 
 
 def _show_farewell(out: Console, result: dict[str, Any], kept: Path | None) -> None:
-    found = sum(question["answered"] for question in result["questions"])
-    calls = sum(question["calls"] for question in result["questions"])
+    asked = result["questions"]
+    found = sum(question["answered"] for question in asked)
+    coarse = sum(question["answered"] and question["status"] == "none_relevant" for question in asked)
+    calls = sum(question["calls"] for question in asked)
     out.print()
     out.print(Rule(style="dim", characters="-"))
     out.print(
-        Text(f"{found} of {len(result['questions'])} answers among the evidence", style="bold")
+        Text(f"{found} of {len(asked)} answers found", style="bold")
+        + Text(f" ({coarse} of them in coarse order)" if coarse else "")
         + Text(f", {count(calls, 'decision call')}")
     )
     out.print()
     out.print("Now with your own notes (Markdown or JSONL):")
-    out.print(Padding(Text("narrowgate import PATH\nnarrowgate search QUESTION"), (0, 0, 0, 2)))
+    out.print("  narrowgate import PATH\n  narrowgate search QUESTION")
     if result["reranker"] is not None:
-        out.print(Padding(Text(f"narrowgate search QUESTION --rerank {result['reranker']} --trace"), (0, 0, 0, 2)))
+        out.print(f"  narrowgate search QUESTION --rerank {result['reranker']} --trace")
     if kept is not None:
         note(f"this memory stays in {kept}: narrowgate search QUESTION --db {kept}")
 
