@@ -99,7 +99,8 @@ def _shown(value: Any) -> str:
     if isinstance(value, Enum):
         return str(value.value)
     if isinstance(value, list | tuple | set | frozenset):
-        return ", ".join(_shown(item) for item in value) or "none"
+        texts = [_shown(item) for item in value]
+        return ", ".join(sorted(texts) if isinstance(value, set | frozenset) else texts) or "none"
     return "none" if value is None else str(value)
 
 
@@ -134,6 +135,7 @@ def plan(config: Config, *, injected: Mapping[str, Any] | None = None, discovery
 
     Raises:
         CompositionError: with every problem there is.
+        ValueError: `injected` has a key that is none of `[use]`.
     """
     found = diagnose(config, injected=injected, discovery=discovery)
     if found.composition is None:
@@ -176,7 +178,8 @@ class _Planner:
         self._unused_settings({item.name for item in chosen})
         self._check(chosen)
         self._warn_of_unused()
-        if not self.picks.by_seam[Seam.RECALL_CHANNEL] and Seam.RECALL_CHANNEL not in self.picks.lost:
+        # Without a store the default channels are not known, which is no fault of its own.
+        if not self.picks.by_seam[Seam.RECALL_CHANNEL] and not {Seam.RECALL_CHANNEL, Seam.ENTRY_STORE} & self.picks.lost:
             text = "no recall channel is in use: entries can be kept and read, but not searched"
             hint = 'name one under [use], e.g. channels = ["sqlite.lexical"]'
             self.problems.append(Problem(codes.NO_CHANNELS, text, hint, severity="warning"))
@@ -238,7 +241,8 @@ class _Planner:
         )
 
     def _origin(self, name: str) -> str:
-        return self.discovery.origin(name.partition(".")[0]) or APPLICATION
+        plugin = name.partition(".")[0]
+        return APPLICATION if plugin == RESERVED else self.discovery.origin(plugin) or APPLICATION
 
     def _locality(self, component: Component) -> Locality | None:
         settings, _ = self._settings(component)
@@ -302,14 +306,16 @@ class _Planner:
         for item in chosen:
             if item.settings is None:
                 continue
+            asked = "locality"
             try:
-                found = tuple(item.component.check(item.settings, context))
+                if not isinstance(item.component.locality_for(item.settings), Locality):
+                    raise TypeError("not a Locality")
+                asked = "check"
+                self.problems += self._stamped(item.component.check(item.settings, context), item.name)
             except BaseException as error:  # likewise: the other components are still checked
                 if must_pass(error):
                     raise
-                self.problems.append(self._check_failed(item.name, "check", error))
-            else:
-                self.problems += self._stamped(found, item.name)
+                self.problems.append(self._check_failed(item.name, asked, error))
 
     def _check_failed(self, name: str, what: str, error: BaseException) -> Problem:
         # Only the type: a foreign exception's text may hold what the settings hold, keys too.
@@ -318,15 +324,16 @@ class _Planner:
 
     def _warn_of_unused(self) -> None:
         """Say what is wrong with plugins that nothing uses: they harm nobody, but an operator should know."""
-        told = {problem.distribution for problem in self.problems if problem.severity == "error"}
-        loaded = {plugin: self.discovery.load(plugin).problems for plugin in self.discovery.ids if self._was_tried(plugin)}
+        told = {(item.code, item.message, item.distribution) for item in self.problems if item.severity == "error"}
+        loaded = {
+            plugin: self.discovery.load(plugin).problems for plugin in self.discovery.ids if self.discovery.is_loaded(plugin)
+        }
         for problems in {**self.discovery.clashes(), **loaded}.values():
             self.problems += [
-                attrs.evolve(problem, severity="warning") for problem in problems if problem.distribution not in told
+                attrs.evolve(item, severity="warning")
+                for item in problems
+                if (item.code, item.message, item.distribution) not in told
             ]
-
-    def _was_tried(self, plugin: str) -> bool:
-        return plugin != RESERVED and self.discovery.is_loaded(plugin)
 
 
 def _slug(name: str) -> str:

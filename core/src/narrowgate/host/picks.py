@@ -10,7 +10,8 @@ import attrs
 
 from narrowgate.host import codes
 from narrowgate.host.config import NONE, Config
-from narrowgate.host.discovery import RESERVED, Discovery
+from narrowgate.host.discovery import PLUGIN_ID, RESERVED, Discovery
+from narrowgate.host.report import phrase
 from narrowgate.host.settings import closest
 from narrowgate.seams.component import Component, Deps, Problem, Seam
 from narrowgate.seams.ports import StatisticsSource
@@ -63,13 +64,20 @@ class Picks:
         by_seam: what takes part, in configuration order.
         lost: seams for which something was named that cannot be had: a need for one is not reported a second time.
         problems: every problem found.
+
+    Raises:
+        ValueError: `injected` has a key that is none of `[use]`.
     """
 
     def __init__(self, config: Config, injected: Mapping[str, Any], discovery: Discovery) -> None:
+        unknown = sorted(set(injected) - set(PLACES))
+        if unknown:
+            raise ValueError(f"nothing can be injected as {', '.join(unknown)}; places are {', '.join(PLACES)}")
         self.config, self.injected, self.discovery = config, injected, discovery
         self.by_seam: dict[Seam, list[Pick]] = {seam: [] for seam in PLACES.values()}
         self.lost: set[Seam] = set()
         self.problems: list[Problem] = []
+        self._told: set[str] = set()
 
     def collect(self) -> None:
         """Take what is injected, then what is named, then the defaults for store and channels."""
@@ -105,9 +113,9 @@ class Picks:
 
     def find(self, name: str, seam: Seam) -> Component | None:
         """Return the component called `name`; `None` with a problem noted where it cannot be had."""
-        plugin = name.partition(".")[0]
-        if "." not in name or plugin not in self.discovery.ids:
-            self.problems.append(self._not_there(name, plugin))
+        plugin, _, rest = name.partition(".")
+        if not plugin or not rest or plugin not in self.discovery.ids:
+            self.problems.append(self._not_there(name, plugin, rest))
             return None
         origin = self.discovery.origin(plugin)
         if self.discovery.is_disabled(plugin):
@@ -117,7 +125,9 @@ class Picks:
             return None
         loaded = self.discovery.load(plugin)
         if loaded.problems:
-            self.problems.extend(attrs.evolve(item, component=item.component or name) for item in loaded.problems)
+            if plugin not in self._told:  # a plugin that does not load is one fault, however often it is named
+                self.problems.extend(attrs.evolve(item, component=item.component or name) for item in loaded.problems)
+            self._told.add(plugin)
             return None
         component = next((item for item in loaded.components if item.name == name), None)
         if component is None:
@@ -133,20 +143,22 @@ class Picks:
             right = next((key for key, value in PLACES.items() if value is component.seam), None)
             hint = f"write it under [use] {right}" if right else "it has no place under [use]"
             hint += f"; for {place} it offers {', '.join(fitting)}" if fitting else ""
-            text = f"{name} is named under [use] {place}, but is a {component.seam.value}"
+            text = f"{name} is named under [use] {place}, but is {phrase(component.seam)}"
             self.problems.append(Problem(codes.WRONG_SEAM, text, hint, name, origin))
             return None
         return component
 
-    def _not_there(self, name: str, plugin: str) -> Problem:
-        if "." not in name:
+    def _not_there(self, name: str, plugin: str, rest: str) -> Problem:
+        if not plugin or not rest:
             self.discovery.load_all()
             known = [item.name for items in self.discovery.usable().values() for item in items]
             near = closest(name, known) or next((full for full in known if full.partition(".")[2] == name), None)
             hint = f"did you mean {near!r}?" if near else "names look like plugin.component, e.g. sqlite.store"
             return Problem(codes.UNKNOWN_COMPONENT, f"{name!r} is no component's name", hint, name)
         near = closest(plugin, self.discovery.ids)
-        hint = f"`pip install narrowgate-{plugin}`" + (f", or did you mean {near!r}?" if near else "")
+        # A misspelt name first: what is installed under it by mistake is a stranger's.
+        hint = f"did you mean {near!r}? If not, " if near else ""
+        hint += f"`pip install narrowgate-{plugin}`" if PLUGIN_ID.fullmatch(plugin) else "name a plugin that is installed"
         return Problem(codes.PLUGIN_NOT_INSTALLED, f"{name} is named, but no plugin {plugin!r} is installed", hint, name)
 
     def _default_store(self) -> None:
