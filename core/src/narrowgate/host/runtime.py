@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from functools import partial
 from pathlib import Path
+from types import TracebackType
 from typing import Any
 
 from narrowgate.errors import CompositionError, NarrowgateError
@@ -202,7 +204,8 @@ async def open(  # noqa: A001 - `narrowgate.open` is what it is called for
     async with AsyncExitStack() as stack:
         built: dict[str, Any] = {}
         for chosen in composition.chosen:
-            built[chosen.name] = await _build(stack, chosen, built)
+            manager, built[chosen.name] = await _build(chosen, built)
+            stack.push_async_exit(partial(_close, chosen, manager))
         yield Narrowgate(composition, built)
 
 
@@ -223,10 +226,11 @@ def _composition(
     return plan(config, injected=injected)
 
 
-async def _build(stack: AsyncExitStack, chosen: Chosen, built: Mapping[str, Any]) -> Any:
+async def _build(chosen: Chosen, built: Mapping[str, Any]) -> tuple[AbstractAsyncContextManager[Any], Any]:
     met = {seam: tuple(built[name] for name in names) for seam, names in chosen.needs.items()}
     try:
-        return await stack.enter_async_context(chosen.component.build(chosen.settings, Deps(met, ANALYSER_VERSION)))
+        manager = chosen.component.build(chosen.settings, Deps(met, ANALYSER_VERSION))
+        return manager, await manager.__aenter__()
     except NarrowgateError:
         raise
     except Exception as error:
@@ -235,3 +239,19 @@ async def _build(stack: AsyncExitStack, chosen: Chosen, built: Mapping[str, Any]
         hint = "run `narrowgate check`; the cause is chained to this error"
         problem = Problem(codes.BUILD_FAILED, text, hint, chosen.name, chosen.distribution)
         raise CompositionError([problem], report.render([problem])) from error
+
+
+async def _close(
+    chosen: Chosen,
+    manager: AbstractAsyncContextManager[Any],
+    kind: type[BaseException] | None,
+    error: BaseException | None,
+    trace: TracebackType | None,
+) -> None:
+    """Close a component. It never swallows what the application raised, and its own failure says whose it is."""
+    try:
+        await manager.__aexit__(kind, error, trace)
+    except Exception as failure:
+        if failure is not error:
+            failure.add_note(f"raised while closing {chosen.name} of {chosen.distribution}")
+        raise

@@ -31,6 +31,10 @@ class SyncNarrowgate:
         """What runs."""
         return self._host.composition
 
+    def component(self, name: str) -> Any:
+        """See `Narrowgate.component`; its own methods are for the loop's thread."""
+        return self._host.component(name)
+
     def remember(
         self,
         memory: str,
@@ -43,13 +47,35 @@ class SyncNarrowgate:
         call = partial(self._host.remember, memory, drafts, strict=strict, expected_revision=expected_revision)
         return self._portal.call(call)
 
-    def forget(self, memory: str, entries: Iterable[EntryRef | str], *, reason: str | None = None) -> WriteReceipt:
+    def forget(
+        self,
+        memory: str,
+        entries: Iterable[EntryRef | str],
+        *,
+        reason: str | None = None,
+        strict: bool = False,
+        expected_revision: int | None = None,
+    ) -> WriteReceipt:
         """See `Narrowgate.forget`."""
-        return self._portal.call(partial(self._host.forget, memory, entries, reason=reason))
+        call = self._host.forget
+        return self._portal.call(
+            partial(call, memory, entries, reason=reason, strict=strict, expected_revision=expected_revision)
+        )
 
-    def reactivate(self, memory: str, entries: Iterable[EntryRef | str], *, reason: str | None = None) -> WriteReceipt:
+    def reactivate(
+        self,
+        memory: str,
+        entries: Iterable[EntryRef | str],
+        *,
+        reason: str | None = None,
+        strict: bool = False,
+        expected_revision: int | None = None,
+    ) -> WriteReceipt:
         """See `Narrowgate.reactivate`."""
-        return self._portal.call(partial(self._host.reactivate, memory, entries, reason=reason))
+        call = self._host.reactivate
+        return self._portal.call(
+            partial(call, memory, entries, reason=reason, strict=strict, expected_revision=expected_revision)
+        )
 
     def read(self, ref: EntryRef | str) -> EntryVersion:
         """See `Narrowgate.read`."""
@@ -84,7 +110,7 @@ class SyncNarrowgate:
         return self._portal.call(partial(self._host.search, text, memory=memory, limit=limit, mode=mode, filters=filters))
 
     def reindex(self, progress: Callable[[int, int], None] | None = None) -> int:
-        """See `Narrowgate.reindex`."""
+        """See `Narrowgate.reindex`; `progress` is called in the loop's thread."""
         return self._portal.call(self._host.reindex, progress)
 
     def health(self) -> Mapping[str, str | int | float | bool]:
