@@ -19,7 +19,7 @@ class QueryResult:
     Attributes:
         folder: name of its collection.
         coarse: figures of the order before the second stage, a pool of 30.
-        final: figures of what the second stage returned for a page of 10; equal to `coarse` without a second stage.
+        final: figures of what the second stage returned for a page of 30; equal to `coarse` without a second stage.
         mode: the mode that really answered.
         calls: decisions asked for by the second stage.
         latency_ms: wall time of the search.

@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.text import Text
 
 from narrowgate_cli.evaluation.ranking import METRICS
+from narrowgate_cli.evaluation.run import POOL
 from narrowgate_cli.output import count, table
 
 _SHOWN: Final = 30
@@ -48,7 +49,7 @@ def show(out: Console, report: Mapping[str, Any], *, judged: bool) -> None:
         headings = ("queries", *METRICS, "")
         out.print(table(headings, rows, right=range(len(METRICS) + 1)))
         if judged:
-            out.print(Text("each figure: coarse pool of 30 -> page of 10 from the second stage", style="dim"))
+            out.print(Text(f"each figure: coarse pool of {POOL} -> what the second stage kept of it", style="dim"))
         latency = report["latency_ms"]
         out.print(
             f"{latency['p50']:.1f} ms a query (p50), {latency['p95']:.1f} ms (p95); "
