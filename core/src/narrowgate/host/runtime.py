@@ -9,7 +9,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from narrowgate.errors import CompositionError, NarrowgateError
+from narrowgate.errors import CompositionError, InputError, NarrowgateError
 from narrowgate.host import codes, report
 from narrowgate.host.composition import Chosen, Composition, plan
 from narrowgate.host.config import Config, load_config
@@ -83,7 +83,7 @@ class Narrowgate:
     async def forget(
         self,
         memory: str,
-        entries: Iterable[EntryRef | str],
+        entries: EntryRef | str | Iterable[EntryRef | str],
         *,
         reason: str | None = None,
         strict: bool = False,
@@ -95,7 +95,7 @@ class Narrowgate:
     async def reactivate(
         self,
         memory: str,
-        entries: Iterable[EntryRef | str],
+        entries: EntryRef | str | Iterable[EntryRef | str],
         *,
         reason: str | None = None,
         strict: bool = False,
@@ -152,7 +152,7 @@ class Narrowgate:
             text,
             (memory,) if isinstance(memory, str) else tuple(memory),
             self._settings.limit if limit is None else limit,
-            self._settings.mode if mode is None else Mode(mode),
+            self._settings.mode if mode is None else _mode(mode),
             tuple(parse_filter(item) if isinstance(item, str) else item for item in filters),
         )
         return await self.search_service.search(request)
@@ -164,6 +164,13 @@ class Narrowgate:
     async def health(self) -> Mapping[str, str | int | float | bool]:
         """Return content-free facts about the store."""
         return await self._store.health()
+
+
+def _mode(said: Mode | str) -> Mode:
+    try:
+        return Mode(said)
+    except ValueError:
+        raise InputError("mode-unknown", f"mode must be one of {', '.join(mode.value for mode in Mode)}") from None
 
 
 @asynccontextmanager

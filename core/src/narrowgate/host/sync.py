@@ -50,7 +50,7 @@ class SyncNarrowgate:
     def forget(
         self,
         memory: str,
-        entries: Iterable[EntryRef | str],
+        entries: EntryRef | str | Iterable[EntryRef | str],
         *,
         reason: str | None = None,
         strict: bool = False,
@@ -65,7 +65,7 @@ class SyncNarrowgate:
     def reactivate(
         self,
         memory: str,
-        entries: Iterable[EntryRef | str],
+        entries: EntryRef | str | Iterable[EntryRef | str],
         *,
         reason: str | None = None,
         strict: bool = False,

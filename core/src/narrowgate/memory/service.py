@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
 from narrowgate.errors import InputError
@@ -68,7 +68,8 @@ class MemoryService:
             StoreError: the store cannot write.
         """
         check_id(memory, "memory")
-        items = [drafts] if isinstance(drafts, EntryDraft | str) else list(drafts)
+        # A mapping or bytes is one draft of a wrong type, not the several that iterating over it would give.
+        items = [drafts] if isinstance(drafts, EntryDraft | str | bytes | Mapping) else list(drafts)
         if len(items) > MAX_BATCH:
             raise InputError("batch-too-large", f"{len(items)} items in one batch; the limit is {MAX_BATCH}: split it")
         operations: list[Operation] = [prepare(item) for item in items]
@@ -77,7 +78,7 @@ class MemoryService:
     async def forget(
         self,
         memory: str,
-        entries: Iterable[EntryRef | str],
+        entries: EntryRef | str | Iterable[EntryRef | str],
         *,
         reason: str | None = None,
         strict: bool = False,
@@ -87,13 +88,14 @@ class MemoryService:
 
         Args:
             memory: the memory's id.
-            entries: entry ids, or references; a reference is refused as `stale-version` when the entry has moved on.
+            entries: one or several entry ids or references (objects, or as text); a reference is refused as
+                `stale-version` when the entry has moved on.
             reason: kept in the history.
             strict: as in `remember`.
             expected_revision: as in `remember`.
 
         Raises:
-            as `remember`.
+            as `remember`, and InputError: `ref-format`, or `other-memory` for a reference into another memory.
         """
         operations = _activity(memory, entries, active=False, reason=reason)
         return await self._write(memory, operations, strict=strict, expected_revision=expected_revision)
@@ -101,7 +103,7 @@ class MemoryService:
     async def reactivate(
         self,
         memory: str,
-        entries: Iterable[EntryRef | str],
+        entries: EntryRef | str | Iterable[EntryRef | str],
         *,
         reason: str | None = None,
         strict: bool = False,
@@ -191,7 +193,7 @@ class MemoryService:
             return None, None
         profile = self._embedder.profile
         try:
-            made = await self._embedder.embed(texts)
+            made = list(await self._embedder.embed(texts))
         except Exception as error:  # noqa: BLE001 - third-party code; cancellation is no Exception and passes
             return VectorBatch(profile, {}), type(error).__name__
         if len(made) != len(texts):
@@ -199,11 +201,15 @@ class MemoryService:
         return VectorBatch(profile, dict(zip(texts, made, strict=True))), None
 
 
-def _activity(memory: str, entries: Iterable[EntryRef | str], *, active: bool, reason: str | None) -> list[Operation]:
+def _activity(
+    memory: str, entries: EntryRef | str | Iterable[EntryRef | str], *, active: bool, reason: str | None
+) -> list[Operation]:
     check_id(memory, "memory")
     why = normalise_reason(reason)
     operations: list[Operation] = []
-    for entry in entries:
+    for item in [entries] if isinstance(entries, EntryRef | str) else entries:
+        # An id holds no "@", a reference always does.
+        entry = EntryRef.parse(item) if isinstance(item, str) and "@" in item else item
         if isinstance(entry, EntryRef):
             if entry.memory != memory:
                 raise InputError("other-memory", f"{entry} is not of memory {memory!r}")

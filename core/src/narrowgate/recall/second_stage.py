@@ -13,8 +13,8 @@ from narrowgate.errors import RerankError
 from narrowgate.recall.ranks import as_hit, resolve_ranks
 from narrowgate.recall.settings import RerankSettings
 from narrowgate.seams.ports import Reranker
-from narrowgate.values.decision import NO_USAGE
-from narrowgate.values.search import Candidate, Hit, RerankTrace
+from narrowgate.values.decision import NO_USAGE, Usage
+from narrowgate.values.search import Candidate, Hit, RerankDecision, RerankTrace
 
 WARN_SECONDS: Final = 60.0
 """A failing second stage is warned of once per cause in this time."""
@@ -62,7 +62,7 @@ class SecondStage:
         bound = min(limit, len(pool))
         started = perf_counter()
         try:
-            decision = await reranker.rerank(query, pool, bound)
+            decision = _checked(await reranker.rerank(query, pool, bound))
             hits = resolve_ranks(decision, pool, bound)
         except Exception as error:
             failure = _as_rerank_error(error, name)
@@ -95,6 +95,14 @@ class SecondStage:
                 failure,
                 extra={"event": "recall.rerank_failed", "component": self._named.name, "cause": key},
             )
+
+
+def _checked(answer: object) -> RerankDecision:
+    if not isinstance(answer, RerankDecision):
+        raise RerankError(f"a reranker must answer with a RerankDecision, not {type(answer).__name__}")
+    if not isinstance(answer.usage, Usage):
+        raise RerankError(f"the usage of a RerankDecision must be a Usage, not {type(answer.usage).__name__}")
+    return answer
 
 
 def _as_rerank_error(error: Exception, name: str) -> RerankError:

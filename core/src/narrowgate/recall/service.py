@@ -9,7 +9,7 @@ from typing import Final
 import anyio
 import attrs
 
-from narrowgate.errors import CapabilityError, DeadlineError, InputError, TextError
+from narrowgate.errors import CapabilityError, DeadlineError, FilterError, InputError, TextError
 from narrowgate.recall import fusion
 from narrowgate.recall.admission import admit_lexical, admit_vector, needs_text
 from narrowgate.recall.analysis import ANALYSER_VERSION, analyse_query, index_terms
@@ -21,6 +21,7 @@ from narrowgate.recall.settings import RerankSettings, SearchSettings
 from narrowgate.seams.ports import EntryStore
 from narrowgate.values.decision import NO_USAGE, Usage
 from narrowgate.values.entry import EntryVersion
+from narrowgate.values.filters import Filter
 from narrowgate.values.identity import check_id
 from narrowgate.values.search import (
     AnalysedQuery,
@@ -80,7 +81,7 @@ class SearchService:
         A blank query, or one of punctuation alone, has an empty page.
 
         Raises:
-            InputError: `limit-range`, `no-memory`, `id-format`, or a `TextError` of `normalise_text`.
+            InputError: `limit-range`, `no-memory`, `id-format`, `filter-type`, or a `TextError` of `normalise_text`.
             CapabilityError: the mode is not to be had.
             ChannelError: a channel failed and the mode does not go on without it.
             RerankError: the second stage failed.
@@ -201,11 +202,15 @@ class SearchService:
 
 
 def _checked(request: SearchRequest) -> tuple[str, ...]:
+    if type(request.limit) is not int:
+        raise InputError("limit-range", f"limit must be a whole number of 1..100, not {type(request.limit).__name__}")
     if not 1 <= request.limit <= 100:
         raise InputError("limit-range", f"limit is {request.limit}; it must be 1..100")
     memories = tuple(dict.fromkeys(check_id(memory, "memory") for memory in request.memories))
     if not memories:
         raise InputError("no-memory", "name at least one memory to search")
+    if not all(isinstance(item, Filter) for item in request.filters):
+        raise FilterError("filter-type", "a filter is a Filter or a text like kind=decision")
     return memories
 
 
