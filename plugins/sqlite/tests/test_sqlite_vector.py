@@ -182,7 +182,11 @@ async def test_a_failing_embedder_is_a_failing_channel(file: Path):
         async def embed(self, texts, *, query=False):
             return [[1.0, 2.0]]
 
-    for embedder in (Broken(), Wrong()):
+    class Infinite(HashEmbedder):
+        async def embed(self, texts, *, query=False):
+            return [[float("nan")] * 16]  # compared with anything it would only look like no match
+
+    for embedder in (Broken(), Wrong(), Infinite()):
         async with opened(file, embedder) as part:
             with pytest.raises(ChannelError) as caught:
                 await part.near("my query")

@@ -55,6 +55,8 @@ class SqliteVector:
         try:
             made = await self._embedder.embed([query.query.text], query=True)
             vector: Floats = np.asarray(made, dtype=np.float32).reshape(dimension)
+            if not np.isfinite(vector).all():
+                raise ValueError("not finite")  # compared with anything it would only look like no match
         except Exception as error:  # third-party code of any kind; cancellation is no Exception and passes
             raise ChannelError(_NAME, f"{_NAME}: the embedder failed ({type(error).__name__})", usage) from error
         hits, revisions, complete = await self._store.engine.read(lambda reader: self._find(reader, query, vector))
