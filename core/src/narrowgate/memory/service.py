@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Final
+from typing import Any, Final
 
 from narrowgate.errors import InputError
 from narrowgate.memory.drafts import prepare
@@ -69,7 +69,7 @@ class MemoryService:
         """
         check_id(memory, "memory")
         # A mapping or bytes is one draft of a wrong type, not the several that iterating over it would give.
-        items = [drafts] if isinstance(drafts, EntryDraft | str | bytes | Mapping) else list(drafts)
+        items: list[Any] = [drafts] if isinstance(drafts, EntryDraft | str | bytes | Mapping) else list(drafts)
         if len(items) > MAX_BATCH:
             raise InputError("batch-too-large", f"{len(items)} items in one batch; the limit is {MAX_BATCH}: split it")
         operations: list[Operation] = [prepare(item) for item in items]
