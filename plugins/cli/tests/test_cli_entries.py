@@ -5,11 +5,15 @@ from __future__ import annotations
 import contextlib
 import json
 import sqlite3
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from narrowgate_cli import exits
 
 Run = Callable[..., Any]
 
@@ -155,6 +159,50 @@ def test_export_imports_again(run: Run, filled: Path, tmp_path: Path) -> None:
     other = tmp_path / "other.db"
     assert run("import", out, "--db", other, "--json").json["added"] == 4
     assert "三十天" in run("search", "日志保留多久", "--db", other).out
+
+
+@pytest.mark.parametrize("name", ["memory.db", "link.db", "memory.db-wal"])
+def test_export_never_writes_over_the_database(run: Run, filled: Path, name: str) -> None:
+    """The database itself, under whatever name, and its log are no place to export to: everything in it would be lost."""
+    filled.with_name("link.db").symlink_to(filled)
+    with contextlib.closing(sqlite3.connect(filled)) as reader:  # keeps the log in place
+        reader.execute("SELECT count(*) FROM entries").fetchall()
+        done = run("export", "--db", filled, "--output", filled.with_name(name))
+        assert (done.code, done.out) == (exits.USAGE, "")
+        assert "is the database that is exported" in done.err
+    assert len(run("export", "--db", filled).out.splitlines()) == 4
+
+
+def test_export_to_a_file_that_cannot_be_written(run: Run, filled: Path, tmp_path: Path) -> None:
+    """The message names the file and the cause; there is no traceback."""
+    done = run("export", "--db", filled, "--output", tmp_path / "nowhere" / "out.jsonl")
+    assert (done.code, done.out) == (exits.USAGE, "")
+    assert done.err == f"Error: {tmp_path / 'nowhere' / 'out.jsonl'} cannot be written: No such file or directory\n"
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
+@pytest.mark.parametrize("command", [("memories",), ("memories", "--json"), ("export",), ("search", "backup")])
+def test_output_on_a_full_disk(filled: Path, command: tuple[str, ...]) -> None:
+    """A result that cannot be written is one message and the documented exit code."""
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "narrowgate_cli", *command, "--db", str(filled)],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            check=False,
+        )
+    assert done.stderr.decode() == "Error: the result cannot be written: No space left on device\n"
+    assert done.returncode == exits.INCOMPLETE
+
+
+def test_import_tells_where_the_memory_stands(run: Run, filled: Path, tmp_path: Path) -> None:
+    """The revision is the memory's, also when the files hold nothing that can be stored."""
+    (tmp_path / "empty.md").write_text("", encoding="utf-8")
+    (tmp_path / "bad.jsonl").write_text("{}\n", encoding="utf-8")
+    for name, code in (("empty.md", exits.OK), ("bad.jsonl", exits.INCOMPLETE)):
+        done = run("import", tmp_path / name, "--db", filled, "--json")
+        assert (done.code, done.json["revision"], done.json["added"]) == (code, 1, 0)
+    assert run("import", tmp_path / "empty.md", "--db", filled, "--memory", "new", "--json").json["revision"] == 0
 
 
 def test_export_of_a_memory_that_is_not_there(run: Run, filled: Path) -> None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import logging
+import os
 import sys
 import traceback
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from functools import wraps
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -63,6 +66,15 @@ class Command(click.Command):
             return super().invoke(ctx)
         except KeyboardInterrupt:
             raise Interrupted("interrupted; what was committed before stays") from None
+        except OSError as failure:
+            if debug or failure.errno == errno.EPIPE:
+                raise  # click ends silently where the reader has gone
+            # Without a name it is standard output, on a disk that is full.
+            note(
+                f"Error: {failure.filename or 'the result cannot be written'}: {failure.strerror or type(failure).__name__}"
+            )
+            _give_up_output()
+            return exits.INCOMPLETE
         except (NarrowgateError, ExceptionGroup) as raised:
             error = _cause(raised)
             if error is None:
@@ -74,6 +86,12 @@ class Command(click.Command):
             else:
                 note(f"Error: {error}")
             return exit_code(error)
+
+
+def _give_up_output() -> None:
+    """Send what is still buffered nowhere: the interpreter would fail at its end to write it, with another exit code."""
+    with suppress(OSError, ValueError):  # a stream that is no file
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _cause(raised: Exception) -> NarrowgateError | None:

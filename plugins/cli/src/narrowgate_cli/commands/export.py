@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import IO
 
 import click
 
-from narrowgate.errors import EntryReferenceError
+from narrowgate.errors import EntryReferenceError, InputError
 from narrowgate.values.entry import EntryVersion
 from narrowgate_cli import exits
 from narrowgate_cli.app import DEFAULT_MEMORY, Command, Place, common, run
 from narrowgate_cli.importing import export_line
 from narrowgate_cli.output import count, note, progress
-from narrowgate_cli.session import Session, opened
+from narrowgate_cli.session import Session, database_path, opened
 
 _PAGE = 1000
 
@@ -39,7 +41,7 @@ def export(place: Place, memory: str, output: Path | None) -> int:
                     "memory-unknown", f"there is no memory {memory!r}: `narrowgate memories` lists them"
                 )
             written = 0
-            with click.open_file(str(output or "-"), "w", encoding="utf-8") as file, progress("export") as advance:
+            with _target(output, database_path(session.composition)) as file, progress("export") as advance:
                 async for version in _entries(session, memory):
                     file.write(export_line(version).rstrip("\n") + "\n")
                     written += 1
@@ -50,6 +52,28 @@ def export(place: Place, memory: str, output: Path | None) -> int:
     if output is not None:
         note(f"{count(written, 'entry', 'entries')} of {memory!r} written to {output}")
     return exits.OK
+
+
+@contextmanager
+def _target(output: Path | None, database: Path | None) -> Iterator[IO[str]]:
+    """Open what is written to.
+
+    Raises:
+        InputError: `unwritable`: the file cannot be written, or is part of the database that is being read.
+    """
+    if output is None:
+        with click.open_file("-", "w", encoding="utf-8") as file:
+            yield file
+        return
+    if database is not None:
+        for part in (database, *(database.with_name(database.name + end) for end in ("-wal", "-shm"))):
+            if part.exists() and output.exists() and part.samefile(output):
+                raise InputError("unwritable", f"{output} is the database that is exported: name another file")
+    try:
+        with output.open("w", encoding="utf-8") as file:
+            yield file
+    except OSError as error:
+        raise InputError("unwritable", f"{output} cannot be written: {error.strerror or type(error).__name__}") from None
 
 
 async def _entries(session: Session, memory: str) -> AsyncIterator[EntryVersion]:

@@ -95,6 +95,8 @@ def import_(place: Place, paths: tuple[Path, ...], memory: str, zone: tzinfo, as
 
 async def _import(place: Place, items: Iterable[ImportItem], memory: str, tally: Tally) -> None:
     async with opened(place, create=True) as session:
+        # Where it stands when nothing of the files can be stored.
+        tally.revision = next((head.revision for head in await session.host.memories() if head.memory == memory), 0)
         with progress(f"import into {memory}") as advance:
             read = 0
             for batch in batches(_readable(items, tally), BATCH):
