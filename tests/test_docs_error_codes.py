@@ -6,32 +6,44 @@ import re
 from pathlib import Path
 
 from narrowgate.host import codes
+from narrowgate_cli import failures
 
 ROOT = Path(__file__).parent.parent
 TEXT = (ROOT / "docs/error-codes.md").read_text(encoding="utf-8")
 SECTIONS = re.findall(r"^### (\S+)$", TEXT, re.MULTILINE)
-ROWS = {code for row in re.findall(r"^\| (`[^|]+) \|", TEXT, re.MULTILINE) for code in re.findall(r"`([a-z-]+)`", row)}
+ROWS = {code for row in re.findall(r"^\| (`[^|]+) \|", TEXT, re.MULTILINE) for code in re.findall(r"`([a-z0-9-]+)`", row)}
 SOURCES = [path.read_text(encoding="utf-8") for path in ROOT.glob("**/src/**/*.py") if ".nox" not in path.parts]
 
-HOST = {value for name, value in vars(codes).items() if name.isupper() and isinstance(value, str)}
-PLUGINS = {code for text in SOURCES for code in re.findall(r'\bProblem\(\s*"([a-z-]+)"', text)}
-STORE = {code for text in SOURCES for code in re.findall(r'\b(?:Fault|StoreError)\(\s*"([a-z-]+)"', text)}
-INPUT = {
+HOST = [value for name, value in vars(codes).items() if name.isupper() and isinstance(value, str)]
+PLUGINS = {code for text in SOURCES for code in re.findall(r'\bProblem\(\s*"([a-z0-9-]+)"', text)}
+STORE = {code for text in SOURCES for code in re.findall(r'\b(?:Fault|StoreError)\(\s*"([a-z0-9-]+)"', text)}
+REFUSED = {code for text in SOURCES for code in re.findall(r'"refused", None, "([a-z0-9-]+)"', text)}
+INPUT = REFUSED | {
     code
     for text in SOURCES
-    for code in re.findall(r'\b(?:InputError|TextError|FilterError|EntryReferenceError)\(\s*"([a-z-]+)"', text)
+    for code in re.findall(r'\b(?:InputError|TextError|FilterError|EntryReferenceError)\(\s*"([a-z0-9-]+)"', text)
 }
 
 
 def test_every_problem_and_store_code_has_a_section() -> None:
     """A code that a report shows can be looked up."""
-    assert sorted((HOST | PLUGINS | STORE) - set(SECTIONS)) == []
+    assert sorted(({*HOST} | PLUGINS | STORE | {"config"}) - set(SECTIONS)) == []
 
 
 def test_every_section_is_of_a_code_that_exists() -> None:
     """What the code no longer says is not explained any more; nothing is explained twice."""
-    assert sorted(set(SECTIONS) - (HOST | PLUGINS | STORE)) == []
+    assert sorted(set(SECTIONS) - ({*HOST} | PLUGINS | STORE | {"config"})) == []
     assert len(SECTIONS) == len(set(SECTIONS))
+
+
+def test_the_sections_of_the_host_stand_in_the_order_of_its_codes() -> None:
+    """What belongs together stays together; a code added to the sources has its place on the page."""
+    assert [code for code in SECTIONS if code in HOST] == HOST
+
+
+def test_every_failure_without_a_code_of_its_own_is_in_the_table() -> None:
+    """What `--json` shows instead can be looked up."""
+    assert sorted({code for _, code in failures._CODES} - ROWS - set(SECTIONS)) == []
 
 
 def test_every_input_code_is_in_the_table() -> None:

