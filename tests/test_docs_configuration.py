@@ -9,7 +9,7 @@ from typing import Any
 import attrs
 import pytest
 
-from narrowgate import Discovery
+from narrowgate import Discovery, diagnose, load_config
 from narrowgate.host.config import SECTIONS
 from narrowgate.host.settings import options_of
 
@@ -62,3 +62,56 @@ def test_no_heading_is_of_a_component_that_is_gone() -> None:
     """Every table belongs to a settings class."""
     headings = re.findall(r"^### \S+\.\S+$", TEXT, re.MULTILINE)
     assert sorted(headings) == sorted(name for name in CLASSES if name.startswith("### "))
+
+
+def test_the_example_file_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every component, option and value of it is right, and none is left out with a warning."""
+    monkeypatch.chdir(tmp_path)
+    (example,) = re.findall(r"```toml\n(.*?)```", TEXT, re.DOTALL)
+    file = tmp_path / "narrowgate.toml"
+    file.write_text(example, encoding="utf-8")
+    found = diagnose(load_config(env={}))
+    assert found.problems == ()
+    rows = {row.key: row for row in found.composition.describe()} if found.composition else {}
+    assert rows["settings.sqlite.store.path"].value == str(tmp_path / "memory.db")
+    assert rows["settings.sqlite.store.path"].source == "file narrowgate.toml"
+    assert rows["search.limit"].source == "file narrowgate.toml"
+    assert rows["search.deadline"].source == "default"
+
+
+def test_the_variables_that_the_page_names_mean_what_it_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every `NARROWGATE_...=value` of the page, over a file that says otherwise; a call argument wins over all."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "narrowgate.toml").write_text(
+        '[use]\nreranker = "decision.keep-drop"\n[search]\nlimit = 7\n[settings."sqlite.store"]\npath = "file.db"\n'
+    )
+    env = dict(re.findall(r"`(NARROWGATE_[A-Z_]+)=([^`]+)`", TEXT))
+    assert len(env) == 4
+    found = diagnose(load_config(env=env))
+    assert found.problems == ()
+    rows = {row.key: row for row in found.composition.describe()} if found.composition else {}
+    assert {key: rows[key].value for key in ("search.limit", "use.reranker", "use.channels")} == {
+        "search.limit": "5",
+        "use.reranker": "none",
+        "use.channels": "sqlite.lexical, sqlite.vector",
+    }
+    assert rows["settings.sqlite.store.path"].value == "notes.db"
+    assert rows["settings.sqlite.store.path"].source == "environment NARROWGATE_SETTINGS__SQLITE_STORE__PATH"
+
+    argument = {"settings": {"sqlite.store": {"path": "argument.db"}}}
+    found = diagnose(load_config(overrides=argument, env=env))
+    rows = {row.key: row for row in found.composition.describe()} if found.composition else {}
+    assert (rows["settings.sqlite.store.path"].value, rows["settings.sqlite.store.path"].source) == (
+        "argument.db",
+        "argument",
+    )
+
+
+def test_a_variable_of_a_component_that_is_misspelt_is_told() -> None:
+    """With the variable that was meant, for the component and for the option."""
+    variable = diagnose(load_config(env={"NARROWGATE_SETTINGS__SQLITE_STOR__PATH": "a.db"})).problems
+    assert [item.code for item in variable] == ["unknown-key"]
+    assert "NARROWGATE_SETTINGS__SQLITE_STORE__PATH" in variable[0].hint
+    option = diagnose(load_config(env={"NARROWGATE_SETTINGS__SQLITE_STORE__PAHT": "a.db"})).problems
+    assert [item.code for item in option] == ["unknown-key"]
+    assert "path" in option[0].hint

@@ -61,6 +61,24 @@ def test_lists_come_from_the_environment_with_commas() -> None:
     assert config.use.channels == ("sqlite.lexical", "sqlite.vector")
 
 
+def test_the_fusion_is_set_from_file_and_environment(tmp_path: Path) -> None:
+    """`fusion` and the weight of each channel; a whole number is a weight too, and 0 leaves a channel's scores out."""
+    file = tmp_path / "own.toml"
+    file.write_text('[search]\nfusion = "rrf"\nlexical_weight = 2\nvector_weight = 0.25\n')
+    config = load_config(file, env={"NARROWGATE_SEARCH__VECTOR_WEIGHT": "0"})
+    assert config.problems == ()
+    assert (config.search.fusion, config.search.lexical_weight, config.search.vector_weight) == ("rrf", 2.0, 0.0)
+    assert load_config(env={"NARROWGATE_SEARCH__FUSION": "per-term"}).search.fusion == "per-term"
+
+
+def test_none_switches_a_place_off_and_an_absent_argument_says_nothing() -> None:
+    """`"none"` is a word of the configuration; Python's `None` in the arguments lets the environment speak."""
+    config = load_config(overrides={"use": {"embedder": "none", "channels": "none"}}, env={})
+    assert (config.use.embedder, config.use.channels) == ("none", ())
+    silent = load_config(overrides={"use": {"embedder": None}}, env={"NARROWGATE_USE__EMBEDDER": "local.embedder"})
+    assert silent.use.embedder == "local.embedder"
+
+
 @pytest.mark.parametrize(
     ("overrides", "env", "hint"),
     [
@@ -122,7 +140,7 @@ def test_no_toml_is_a_clear_error(tmp_path: Path, text: str) -> None:
     """The error names the file and the line."""
     file = tmp_path / "bad.toml"
     file.write_text(text, encoding="utf-8")
-    with pytest.raises(ConfigError, match=r"bad\.toml"):
+    with pytest.raises(ConfigError, match=r"bad\.toml.*(at line \d+, column \d+|at end of document)"):
         load_config(file, env={})
 
 
