@@ -55,8 +55,8 @@ def eval_(
     """Measure recall and decisions on labelled collections.
 
     DIR is a collection (corpus.jsonl, queries.jsonl, qrels.tsv) or a folder of collections; each goes into a temporary
-    database of its own. Coarse is the order before the second stage, a pool of 30; final is the page of 10 that the second
-    stage returns, or the same as coarse without one. Figures are means over all queries.
+    database of its own. Coarse is the order before the second stage, a pool of 30; final is what the second stage kept of
+    it, or the same as coarse without one. Figures are means over all queries.
 
     decisions.jsonl, in the collection or beside the collections, has labels for the second stage: each of its candidates is
     judged, and the verdicts are measured against the labels.

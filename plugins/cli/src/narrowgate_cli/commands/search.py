@@ -150,10 +150,11 @@ def _show_trace(page: SearchPage) -> None:
     ]
     out.print(table(("status", "found", "admitted", "ms", "channel"), rows, right=(1, 2, 3)))
     if trace.rerank is not None:
-        _show_rerank(out, trace.rerank)
+        show_rerank(out, trace.rerank)
 
 
-def _show_rerank(out: Console, rerank: RerankTrace) -> None:
+def show_rerank(out: Console, rerank: RerankTrace) -> None:
+    """Write what the second stage made of the pool. Verdicts are shown only of a stage that judges candidates singly."""
     out.print(
         Text(
             f"{rerank.component} ({rerank.policy_id}): {rerank.status}, {count(rerank.usage.calls, 'call')},"
@@ -166,7 +167,8 @@ def _show_rerank(out: Console, rerank: RerankTrace) -> None:
     rows = []
     for candidate in rerank.candidates:
         verdict = by_rank.get(candidate.rank)
-        outcome = "not asked" if verdict is None else str(verdict.outcome)
+        unjudged = "not asked" if by_rank else "-"
+        outcome = unjudged if verdict is None else str(verdict.outcome)
         value = "" if verdict is None else number_of(verdict.probability, verdict.score)
         kept = "kept" if candidate.rank in rerank.decision.selected_ranks else ""
         rows.append((str(candidate.rank), outcome, value, kept, candidate.content.text.replace("\n", " ")))

@@ -182,7 +182,7 @@ def _pool(candidates: Sequence[Candidate], verdicts: Mapping[int, Verdict], chos
     drawn.add_row(*(Text(word, style="dim") for word in ("rank", "verdict", "  score", "coarse pool (* answers it)")))
     for candidate in candidates:
         verdict = verdicts.get(candidate.rank)
-        word, style = _verdict(verdict, selected=candidate.rank in chosen)
+        word, style = _verdict(verdict, selected=candidate.rank in chosen, singly=bool(verdicts))
         number = "" if verdict is None else number_of(verdict.probability, verdict.score)
         mark = "*" if expected in candidate.content.text else " "
         text = Text(candidate.content.text.replace("\n", " "), style="" if style == "green" else "dim")
@@ -195,10 +195,12 @@ def _pool(candidates: Sequence[Candidate], verdicts: Mapping[int, Verdict], chos
     return drawn
 
 
-def _verdict(verdict: Verdict | None, *, selected: bool) -> tuple[str, str]:
-    """Return the words for a verdict and their colour."""
+def _verdict(verdict: Verdict | None, *, selected: bool, singly: bool) -> tuple[str, str]:
+    """Return the words for a verdict and their colour; `singly` tells whether the stage gives verdicts at all."""
     if verdict is None:
-        return "not asked", "dim"
+        if singly:
+            return "not asked", "dim"
+        return ("kept", "green") if selected else ("left out", "dim")
     unsure = verdict.outcome is DecisionOutcome.ABSTAIN
     if not verdict.kept:
         return ("unsure", "yellow") if unsure else ("dropped", "red")
