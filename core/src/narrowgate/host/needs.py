@@ -11,6 +11,7 @@ from narrowgate.host import codes
 from narrowgate.host.config import NONE
 from narrowgate.host.loading import BUILD_ORDER
 from narrowgate.host.picks import PLACES, Pick, Picks, broken, offers
+from narrowgate.host.report import phrase
 from narrowgate.seams.component import Component, Locality, Need, Problem, Seam
 
 _PACKAGE: Final = {
@@ -40,10 +41,12 @@ def resolve(picks: Picks, locality: Callable[[Component], Locality | None]) -> l
     problems: list[Problem] = []
     for seam in _ORDER:
         for pick in tuple(picks.by_seam.get(seam, ())):
+            before = {key: tuple(items) for key, items in picks.by_seam.items()}
             found = [_meet(picks, pick, need, locality) for need in pick.component.needs if not need.optional]
             faults = [problem for problem in found if problem is not None]
             if faults and not pick.named and seam is Seam.RECALL_CHANNEL:
-                picks.by_seam[seam].remove(pick)
+                # With it goes what stood in for it alone: nobody else asked for that.
+                picks.by_seam.update({key: [item for item in items if item is not pick] for key, items in before.items()})
                 problems.extend(_left_out(pick, fault) for fault in faults)
             else:
                 problems.extend(faults)
@@ -69,15 +72,15 @@ def _meet(picks: Picks, pick: Pick, need: Need, locality: Callable[[Component], 
         return None
     present = picks.by_seam.get(need.seam, [])
     place = next((key for key, seam in PLACES.items() if seam is need.seam), None)
-    what = need.seam.value.replace("_", " ") + (f" that offers {need.ability}" if need.ability else "")
+    what = phrase(need.seam) + (f" that offers {need.ability}" if need.ability else "")
     if present:
         names = ", ".join(item.component.name for item in present)
         verb = "does not" if len(present) == 1 else "do not"
-        return _unmet(picks, pick, f"needs a {what}; {names} {verb}", _line(need.seam, place))
+        return _unmet(picks, pick, f"needs {what}; {names} {verb}", _line(need.seam, place))
     if place is not None and getattr(picks.config.use, place) in (NONE, ()):
-        return _unmet(picks, pick, f"needs a {what}, and [use] {place} is switched off", _line(need.seam, place))
+        return _unmet(picks, pick, f"needs {what}, and [use] {place} is switched off", _line(need.seam, place))
     if need.seam not in _AUTOMATIC or place is None:
-        return _unmet(picks, pick, f"needs a {what}, and none is in use", _line(need.seam, place))
+        return _unmet(picks, pick, f"needs {what}, and none is in use", _line(need.seam, place))
     return _stand_in(picks, pick, need, what, place, locality)
 
 
@@ -86,10 +89,11 @@ def _stand_in(
 ) -> Problem | None:
     picks.discovery.load_all()
     offering = offers(picks.discovery, need.seam, need.ability)
+    places = {item.name: locality(item) for components in offering.values() for item in components}
     inside = {
         plugin: fitting
         for plugin, components in offering.items()
-        if (fitting := [item for item in components if locality(item) is Locality.IN_PROCESS])
+        if (fitting := [item for item in components if places[item.name] is Locality.IN_PROCESS])
     }
     if len(inside) == 1:
         ((_, components),) = inside.items()
@@ -97,14 +101,19 @@ def _stand_in(
         return None
     if inside:
         names = [components[0].name for components in inside.values()]
-        text = f"{pick.component.name} needs a {what}; {' and '.join(names)} could be it, and none is named"
+        text = f"{pick.component.name} needs {what}; {' and '.join(names)} could be it, and none is named"
         hint = f'name one under [use], e.g. {place} = "{names[0]}"'
         return Problem(codes.NEED_AMBIGUOUS, text, hint, pick.component.name, picks.discovery.origin(pick.plugin))
-    if offering:
-        names = [item.name for components in offering.values() for item in components]
-        text = f"needs a {what}; {', '.join(names)} would send content out of this process, which must be asked for"
-        return _unmet(picks, pick, text, f'name it under [use]: {place} = "{names[0]}"')
-    text = f"needs a {what}, and no installed plugin that works offers one" + broken(picks.discovery)
+    outside = [name for name, where in places.items() if where is not None]
+    if outside:
+        text = f"needs {what}; {', '.join(outside)} would send content out of this process, which must be asked for"
+        return _unmet(picks, pick, text, f'name it under [use]: {place} = "{outside[0]}"')
+    if places:
+        names = list(places)
+        text = f"needs {what}; {', '.join(names)} could be it, but not with the settings it has"
+        hint = f'correct them; with {place} = "{names[0]}" under [use], the report says what is wrong'
+        return _unmet(picks, pick, text, hint)
+    text = f"needs {what}, and no installed plugin that works offers one" + broken(picks.discovery)
     return _unmet(picks, pick, text, _line(need.seam, None))
 
 
