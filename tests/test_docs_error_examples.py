@@ -313,6 +313,9 @@ def _while_it_runs(code: str, file: Path) -> NarrowgateError:
         embedder: Any = _Short() if code == "vector-shape" else None
         async with narrowgate.open(embedder=embedder) as gate:
             await gate.remember("notes", ["The backup runs on disk two."])
+            if code == "file-gone":
+                await anyio.Path(file).unlink()
+                await gate.remember("notes", ["The backup runs on no disk."])
         await gate.remember("notes", ["The backup runs on disk three."])
 
     with pytest.raises(narrowgate.StoreError) as caught:
@@ -320,7 +323,7 @@ def _while_it_runs(code: str, file: Path) -> NarrowgateError:
     return caught.value
 
 
-@pytest.mark.parametrize("code", ["locked", "full", "vector-shape", "closed", "engine"])
+@pytest.mark.parametrize("code", ["locked", "full", "vector-shape", "file-gone", "closed", "engine"])
 def test_the_error_of_a_running_store_is_the_one_shown(code: str, tmp_path: Path) -> None:
     """The command prints an error as `Error: ` and its text."""
     (tmp_path / "narrowgate.toml").write_text('[settings."sqlite.store"]\npath = "memory.db"\n')
@@ -352,7 +355,7 @@ def test_a_broken_configuration_is_told_as_shown(tmp_path: Path, capsys: pytest.
 def test_every_example_is_held_to_the_program() -> None:
     """No report on the page is there without a test here, and no section without a report."""
     tested = {*HOST, *FILES, "missing-extra", "missing-model", "bad-calibration"}
-    tested |= {"locked", "full", "vector-shape", "closed", "engine", "no-database", "config"}
+    tested |= {"locked", "full", "vector-shape", "file-gone", "closed", "engine", "no-database", "config"}
     assert sorted(EXAMPLES) == sorted(tested) == sorted(re.findall(r"^### (\S+)$", TEXT, re.MULTILINE))
 
 

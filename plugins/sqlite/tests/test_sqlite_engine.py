@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from pathlib import Path
 
@@ -164,3 +165,36 @@ async def test_a_closed_store_says_so(file: Path):
             await call
         assert caught.value.code == "closed"
     assert [item.name async for item in anyio.Path(file.parent).iterdir()] == [file.name]
+
+
+@pytest.mark.parametrize("replaced", [False, True], ids=["deleted", "replaced"])
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows keeps an open file from being deleted")
+async def test_a_file_that_is_gone_takes_no_write(file: Path, replaced: bool):
+    """What is written to a file that nobody can open any more would be acknowledged and lost: it is refused, reads too."""
+    other = file.with_name("other.db")
+    async with opened(other) as part:
+        await part.commit([put("another tea")])
+    async with opened(file) as part:
+        await part.commit([put("tea")])
+        assert len((await part.words("tea")).hits) == 1
+        if replaced:
+            await anyio.Path(other).replace(file)
+        else:
+            await anyio.Path(file).unlink()
+        for call in (part.commit([put("coffee")]), part.words("tea"), part.store.health(), part.store.heads()):
+            with pytest.raises(StoreError) as caught:
+                await call
+            assert caught.value.code == "file-gone"
+            assert str(file) in str(caught.value)
+
+
+async def test_the_current_folder_may_change(file: Path, monkeypatch: pytest.MonkeyPatch):
+    """A relative path means the file that it named when the store was opened."""
+    monkeypatch.chdir(file.parent)
+    async with opened(Path(file.name)) as part:
+        await part.commit([put("tea")])
+        (file.parent / "elsewhere").mkdir()
+        monkeypatch.chdir(file.parent / "elsewhere")
+        await part.commit([put("more tea")])
+        assert len((await part.words("tea")).hits) == 2
+        assert (await part.store.health())["entries"] == 2

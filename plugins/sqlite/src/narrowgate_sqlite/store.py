@@ -108,7 +108,7 @@ class SqliteStore:
 
     async def health(self) -> Mapping[str, str | int | float | bool]:
         """See `EntryStore`. `write_waits`: how often a write of this process had to wait for another writer."""
-        facts = await self.engine.read(lambda reader: _read.health(reader.db, self.path))
+        facts = await self.engine.read(lambda reader: _read.health(reader.db, self.engine.place))
         return {**facts, "stale_index": facts["analyser"] != self.analyser, "write_waits": self.engine.write_waits}
 
     async def reindex(self, embedder: Embedder | None = None, progress: Callable[[int, int], None] | None = None) -> int:
