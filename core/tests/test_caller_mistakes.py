@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import narrowgate
-from narrowgate import EntryRef, FilterError, InputError, RerankError
+from narrowgate import EntryRef, FilterError, InputError, RerankError, StoreError
 from narrowgate.memory.drafts import content_of
 from narrowgate.memory.service import MemoryService
 from narrowgate.recall.second_stage import NamedReranker, SecondStage
@@ -155,3 +155,13 @@ async def test_a_reranker_that_breaks_its_contract_is_a_failed_stage(answer: Any
         await SecondStage(named, RerankSettings()).judge("harbour", pool, 1)
     judged = await SecondStage(named, RerankSettings(on_failure="coarse")).judge("harbour", pool, 1)
     assert (judged.trace.status, [hit.ref.entry for hit in judged.hits]) == ("failed", ["a"])
+
+
+def test_the_synchronous_face_says_that_it_is_closed() -> None:
+    """After the block a call is a `StoreError`, as it is without the face; no bare error of the event loop."""
+    with narrowgate.open_sync(env={}, store=Store(), channels=[Channel()]) as host:
+        assert host.search("the harbour plan").hits == ()
+    for call in (lambda: host.search("the harbour plan"), lambda: host.remember("m", "tea"), host.memories):
+        with pytest.raises(StoreError) as caught:
+            call()
+        assert caught.value.code == "closed"

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
+from narrowgate.errors import StoreError
 from narrowgate.host.composition import Composition
 from narrowgate.host.config import Config
 from narrowgate.host.runtime import Narrowgate, open  # noqa: A004 - `narrowgate.open` is what it is called for
@@ -18,6 +19,8 @@ from narrowgate.values.filters import Filter
 from narrowgate.values.identity import EntryRef
 from narrowgate.values.search import Mode, SearchPage
 
+T = TypeVar("T")
+
 
 class SyncNarrowgate:
     """`Narrowgate` with plain methods. Made by `open_sync`; may be used from several threads."""
@@ -25,6 +28,12 @@ class SyncNarrowgate:
     def __init__(self, portal: BlockingPortal, host: Narrowgate) -> None:
         self._portal = portal
         self._host = host
+        self._closed = False
+
+    def _call(self, function: Callable[..., Awaitable[T]], *args: Any) -> T:
+        if self._closed:
+            raise StoreError("closed", "this narrowgate is closed: open it again")
+        return self._portal.call(function, *args)
 
     @property
     def composition(self) -> Composition:
@@ -45,7 +54,7 @@ class SyncNarrowgate:
     ) -> WriteReceipt:
         """See `Narrowgate.remember`."""
         call = partial(self._host.remember, memory, drafts, strict=strict, expected_revision=expected_revision)
-        return self._portal.call(call)
+        return self._call(call)
 
     def forget(
         self,
@@ -58,9 +67,7 @@ class SyncNarrowgate:
     ) -> WriteReceipt:
         """See `Narrowgate.forget`."""
         call = self._host.forget
-        return self._portal.call(
-            partial(call, memory, entries, reason=reason, strict=strict, expected_revision=expected_revision)
-        )
+        return self._call(partial(call, memory, entries, reason=reason, strict=strict, expected_revision=expected_revision))
 
     def reactivate(
         self,
@@ -73,29 +80,27 @@ class SyncNarrowgate:
     ) -> WriteReceipt:
         """See `Narrowgate.reactivate`."""
         call = self._host.reactivate
-        return self._portal.call(
-            partial(call, memory, entries, reason=reason, strict=strict, expected_revision=expected_revision)
-        )
+        return self._call(partial(call, memory, entries, reason=reason, strict=strict, expected_revision=expected_revision))
 
     def read(self, ref: EntryRef | str) -> EntryVersion:
         """See `Narrowgate.read`."""
-        return self._portal.call(self._host.read, ref)
+        return self._call(self._host.read, ref)
 
     def current(self, memory: str, entry: str) -> EntryVersion:
         """See `Narrowgate.current`."""
-        return self._portal.call(self._host.current, memory, entry)
+        return self._call(self._host.current, memory, entry)
 
     def history(self, memory: str, entry: str) -> tuple[Change, ...]:
         """See `Narrowgate.history`."""
-        return self._portal.call(self._host.history, memory, entry)
+        return self._call(self._host.history, memory, entry)
 
     def changes(self, memory: str, *, since: int = 0, limit: int = 1000) -> tuple[Change, ...]:
         """See `Narrowgate.changes`."""
-        return self._portal.call(partial(self._host.changes, memory, since=since, limit=limit))
+        return self._call(partial(self._host.changes, memory, since=since, limit=limit))
 
     def memories(self) -> tuple[MemoryHead, ...]:
         """See `Narrowgate.memories`."""
-        return self._portal.call(self._host.memories)
+        return self._call(self._host.memories)
 
     def search(
         self,
@@ -107,15 +112,15 @@ class SyncNarrowgate:
         filters: Iterable[Filter | str] = (),
     ) -> SearchPage:
         """See `Narrowgate.search`."""
-        return self._portal.call(partial(self._host.search, text, memory=memory, limit=limit, mode=mode, filters=filters))
+        return self._call(partial(self._host.search, text, memory=memory, limit=limit, mode=mode, filters=filters))
 
     def reindex(self, progress: Callable[[int, int], None] | None = None) -> int:
         """See `Narrowgate.reindex`; `progress` is called in the loop's thread."""
-        return self._portal.call(self._host.reindex, progress)
+        return self._call(self._host.reindex, progress)
 
     def health(self) -> Mapping[str, str | int | float | bool]:
         """See `Narrowgate.health`."""
-        return self._portal.call(self._host.health)
+        return self._call(self._host.health)
 
 
 @contextmanager
@@ -130,4 +135,8 @@ def open_sync(config: Config | Composition | str | Path | None = None, **argumen
         as `open`.
     """
     with start_blocking_portal() as portal, portal.wrap_async_context_manager(open(config, **arguments)) as host:
-        yield SyncNarrowgate(portal, host)
+        face = SyncNarrowgate(portal, host)
+        try:
+            yield face
+        finally:
+            face._closed = True

@@ -57,6 +57,9 @@ def parse_filter(text: str, *, zone: tzinfo = UTC) -> Filter:
             + " or an attribute's name",
         )
     field, op, value = match["field"], _OPS[match["op"]], match["value"].strip()
+    if op == "eq" and (field[-1] in "!~" or match["value"].startswith("=")):
+        # Read as an odd name or value it would match nothing, or the wrong thing, in silence.
+        raise FilterError("filter-operator", "the operators are =, ^=, >= and <; there is no !=, ~= or ==")
     if field == "occurred_at":
         return _time_filter(op, value, zone)
     if field in FIELDS:
