@@ -44,7 +44,7 @@ def test_no_lock_files(repository_files: tuple[Path, ...]) -> None:
 
 def test_nothing_of_one_machine(repository_files: tuple[Path, ...]) -> None:
     """No file names a package index or a folder of the machine that it was written on; `ana` is invented."""
-    index = re.compile(r"index-url|pythonhosted|https?://[\w.-]*pypi|https?://[\w./-]+/simple\b")
+    index = re.compile(r"index-url|python[h]osted|https?://[\w.-]*p[y]pi|https?://[\w./-]+/simple\b")
     folder = re.compile(r"(?<![\w.~*-])/(?:root|work|(?:home|Users)/(?!ana\b)\w+)/|[A-Z]:\\Users\\")
     found = []
     for path in repository_files:
