@@ -13,7 +13,9 @@
     └── RecallError              a search that could not be answered
         ├── CapabilityError      the mode asked for is not to be had here
         ├── ChannelError         a channel failed and the mode does not allow going on without it
+        ├── EmbeddingError       an embedder failed
         ├── DecisionError        a decision backend failed
+        ├── GenerationError      a generator failed, or what it wrote is no answer
         ├── RerankError          the second stage failed; carries usage so far
         └── DeadlineError        the search ran out of time; carries usage so far
 
@@ -116,11 +118,12 @@ class RecallError(NarrowgateError):
     Args:
         message: the culprit and the cure.
         usage: what was spent before the failure; `None` where nothing was asked of anyone.
+        code: a closed, content-free name of the cause, e.g. `timeout` or `rate-limited`; `None` where there is none.
     """
 
-    def __init__(self, message: str, usage: Usage | None = None) -> None:
+    def __init__(self, message: str, usage: Usage | None = None, code: str | None = None) -> None:
         super().__init__(message)
-        self.usage = usage
+        self.usage, self.code = usage, code
 
 
 class CapabilityError(RecallError):
@@ -130,9 +133,17 @@ class CapabilityError(RecallError):
 class ChannelError(RecallError):
     """A channel failed, and the mode does not allow going on without it."""
 
-    def __init__(self, channel: str, message: str, usage: Usage | None = None) -> None:
-        super().__init__(message, usage)
+    def __init__(self, channel: str, message: str, usage: Usage | None = None, code: str | None = None) -> None:
+        super().__init__(message, usage, code)
         self.channel = channel
+
+
+class EmbeddingError(RecallError):
+    """An embedder failed: no vectors. `usage` says what the failing call cost."""
+
+
+class GenerationError(RecallError):
+    """A generator failed, refused, or wrote something that is no answer. `usage` says what it cost."""
 
 
 class DecisionError(RecallError):

@@ -30,6 +30,7 @@ class Chosen:
         source: why it takes part: a source of the configuration, or the default rule.
         needs: seam -> full names of the components that meet its needs, in configuration order.
         sources: option -> where its value comes from; an option that is not there has its default.
+        facts: what an operator should see beside the settings.
     """
 
     component: Component
@@ -38,6 +39,7 @@ class Chosen:
     source: str
     needs: Mapping[Seam, tuple[str, ...]]
     sources: Mapping[str, Source] = attrs.field(factory=dict)
+    facts: Mapping[str, str] = attrs.field(factory=dict)
 
     @property
     def name(self) -> str:
@@ -81,7 +83,7 @@ class Composition:
             items = self.of(seam)
             source = items[0].source if items else str(self.config.source(f"use.{place}"))
             rows.append(Row(f"use.{place}", ", ".join(item.name for item in items) or "none", source))
-        for section in ("search", "rerank", "plugins"):
+        for section in ("search", "rerank", "privacy", "plugins"):
             instance = getattr(self.config, section)
             for option in options_of(type(instance)):
                 path = f"{section}.{option}"
@@ -92,6 +94,7 @@ class Composition:
                 rows.append(Row(f"settings.{item.name}.{option}", _shown(getattr(item.settings, field.name)), source))
             locality = item.component.locality_for(item.settings)
             rows.append(Row(f"locality.{item.name}", locality.value, item.distribution))
+            rows.extend(Row(f"facts.{item.name}.{key}", value, item.distribution) for key, value in item.facts.items())
         return tuple(rows)
 
 
@@ -303,19 +306,30 @@ class _Planner:
                     raise
                 self.problems.append(self._check_failed(embedder.name, "profile", error))
         context = CheckContext(self.config.env, ANALYSER_VERSION, embedding, settings_of)
-        for item in chosen:
+        for place, item in enumerate(chosen):
             if item.settings is None:
                 continue
             asked = "locality"
             try:
-                if not isinstance(item.component.locality_for(item.settings), Locality):
+                locality = item.component.locality_for(item.settings)
+                if not isinstance(locality, Locality):
                     raise TypeError("not a Locality")
+                self._check_privacy(item.name, locality)
                 asked = "check"
                 self.problems += self._stamped(item.component.check(item.settings, context), item.name)
+                asked = "facts"
+                facts = {str(key): str(value) for key, value in item.component.facts(item.settings, context).items()}
+                chosen[place] = attrs.evolve(item, facts=facts)
             except BaseException as error:  # likewise: the other components are still checked
                 if must_pass(error):
                     raise
                 self.problems.append(self._check_failed(item.name, asked, error))
+
+    def _check_privacy(self, name: str, locality: Locality) -> None:
+        if self.config.privacy.local_only and locality is Locality.HOSTED:
+            text = f"{name} sends content to another machine, and [privacy] local_only forbids that"
+            hint = "give it a base URL on this machine, use another component, or take local_only out"
+            self.problems.append(Problem(codes.NOT_LOCAL, text, hint, name, self._origin(name)))
 
     def _check_failed(self, name: str, what: str, error: BaseException) -> Problem:
         # Only the type: a foreign exception's text may hold what the settings hold, keys too.

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import attrs
+from attrs import validators as v
 
 from narrowgate.errors import ConfigError
 from narrowgate.host import codes
@@ -58,10 +59,22 @@ class PluginSettings:
     disabled: tuple[str, ...] = ()
 
 
+@attrs.frozen(kw_only=True)
+class PrivacySettings:
+    """The section `[privacy]`.
+
+    Attributes:
+        local_only: refuse at start-up every component that would send content to another machine.
+    """
+
+    local_only: bool = attrs.field(default=False, validator=v.instance_of(bool))
+
+
 SECTIONS: Final[Mapping[str, type]] = {
     "use": UseSettings,
     "search": SearchSettings,
     "rerank": RerankSettings,
+    "privacy": PrivacySettings,
     "plugins": PluginSettings,
 }
 
@@ -91,6 +104,7 @@ class Config:
         use: the section `[use]`.
         search: the section `[search]`.
         rerank: the section `[rerank]`.
+        privacy: the section `[privacy]`.
         plugins: the section `[plugins]`.
         settings: component -> option -> value as written in file and arguments.
         variables: settings of components from the environment.
@@ -103,6 +117,7 @@ class Config:
     use: UseSettings = attrs.field(factory=UseSettings)
     search: SearchSettings = attrs.field(factory=SearchSettings)
     rerank: RerankSettings = attrs.field(factory=RerankSettings)
+    privacy: PrivacySettings = attrs.field(factory=PrivacySettings)
     plugins: PluginSettings = attrs.field(factory=PluginSettings)
     settings: Mapping[str, Mapping[str, Given]] = attrs.field(factory=dict)
     variables: tuple[Variable, ...] = ()

@@ -9,6 +9,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+import attrs
+
 from narrowgate.errors import CompositionError, InputError, NarrowgateError
 from narrowgate.host import codes, report
 from narrowgate.host.composition import Chosen, Composition, plan
@@ -17,8 +19,8 @@ from narrowgate.memory.service import MemoryService
 from narrowgate.recall.analysis import ANALYSER_VERSION
 from narrowgate.recall.service import NamedChannel, NamedReranker, SearchService
 from narrowgate.recall.settings import SearchSettings
-from narrowgate.seams.component import Deps, Problem, Seam
-from narrowgate.seams.ports import DecisionBackend, Embedder, EntryStore, RecallChannel, Reranker
+from narrowgate.seams.component import Deps, Probe, Problem, Seam
+from narrowgate.seams.ports import DecisionBackend, Embedder, EntryStore, Generator, RecallChannel, Reranker
 from narrowgate.values.entry import Change, EntryDraft, EntryVersion, MemoryHead, WriteReceipt
 from narrowgate.values.filters import Filter, parse_filter
 from narrowgate.values.identity import EntryRef
@@ -165,6 +167,27 @@ class Narrowgate:
         """Return content-free facts about the store."""
         return await self._store.health()
 
+    async def probe(self) -> tuple[Problem, ...]:
+        """Ask every component that can be asked a question whose answer is known; return what is wrong. May cost calls."""
+        problems: list[Problem] = []
+        for chosen in self.composition.chosen:
+            if chosen.component.probe is not None:
+                problems += await _probe(chosen, chosen.component.probe, self._built[chosen.name])
+        return report.in_order(problems)
+
+
+async def _probe(chosen: Chosen, probe: Probe, built: Any) -> list[Problem]:
+    try:
+        found = list(await probe(built))
+    except NarrowgateError as error:
+        # Ours promise a message without content, with the cure at its end.
+        hint = "see the message; `narrowgate check` shows the settings in force"
+        found = [Problem(codes.PROBE_FAILED, f"{chosen.name}: {error}", hint)]
+    except Exception as error:  # noqa: BLE001 - third-party code: the other components are still asked
+        text = f"the probe of {chosen.name} failed ({type(error).__name__})"
+        found = [Problem(codes.PROBE_FAILED, text, "report it to the plugin's author")]
+    return [attrs.evolve(item, component=chosen.name, distribution=chosen.distribution) for item in found]
+
 
 def _mode(said: Mode | str) -> Mode:
     try:
@@ -183,6 +206,7 @@ async def open(  # noqa: A001 - `narrowgate.open` is what it is called for
     channels: Sequence[RecallChannel] | None = None,
     embedder: Embedder | None = None,
     decision_backend: DecisionBackend | None = None,
+    generator: Generator | None = None,
     reranker: Reranker | None = None,
 ) -> AsyncIterator[Narrowgate]:
     """Build what the configuration enables, and close it again in reverse order.
@@ -191,7 +215,7 @@ async def open(  # noqa: A001 - `narrowgate.open` is what it is called for
         config: a configuration, a plan, the path of a TOML file, or `None` for the usual places (see `load_config`).
         overrides: sections that win over file and environment; only where `config` is a path or `None`.
         env: the environment; `os.environ` by default.
-        store, channels, embedder, decision_backend, reranker: objects of the application, which win over the configuration.
+        store, channels, embedder, decision_backend, generator, reranker: objects of the application, which win over the configuration.
             Their lifetime stays the application's.
 
     Raises:
@@ -205,6 +229,7 @@ async def open(  # noqa: A001 - `narrowgate.open` is what it is called for
         "channels": channels,
         "embedder": embedder,
         "decision_backend": decision_backend,
+        "generator": generator,
         "reranker": reranker,
     }
     composition = _composition(config, overrides, env, injected)

@@ -14,7 +14,7 @@ from narrowgate.recall.ranks import as_hit, resolve_ranks
 from narrowgate.recall.settings import RerankSettings
 from narrowgate.seams.ports import Reranker
 from narrowgate.values.decision import NO_USAGE, Usage
-from narrowgate.values.search import Candidate, Hit, RerankDecision, RerankTrace
+from narrowgate.values.search import Candidate, Hit, RerankDecision, RerankStatus, RerankTrace
 
 WARN_SECONDS: Final = 60.0
 """A failing second stage is warned of once per cause in this time."""
@@ -73,11 +73,12 @@ class SecondStage:
                 name, reranker.policy_id, "failed", str(failure), pool, None, failure.usage or NO_USAGE, _since(started)
             )
             return Judged(tuple(as_hit(item) for item in pool[:bound]), trace)
+        status, reason = _outcome(decision)
         trace = RerankTrace(
             name,
             reranker.policy_id,
-            "none_relevant" if decision.nothing_kept else "applied",
-            "nothing was kept" if decision.nothing_kept else None,
+            status,
+            reason,
             pool,
             decision,
             decision.usage,
@@ -87,7 +88,7 @@ class SecondStage:
 
     def _warn(self, failure: RerankError, cause: Exception) -> None:
         now = monotonic()
-        key = type(cause).__name__
+        key = failure.code or type(cause).__name__
         if now - self._warned.get(key, float("-inf")) >= WARN_SECONDS:
             self._warned[key] = now
             _log.warning(
@@ -105,10 +106,18 @@ def _checked(answer: object) -> RerankDecision:
     return answer
 
 
+def _outcome(decision: RerankDecision) -> tuple[RerankStatus, str | None]:
+    if decision.nothing_kept:
+        return "none_relevant", "nothing was kept"
+    if decision.partial is not None:
+        return "partial", decision.partial
+    return "applied", None
+
+
 def _as_rerank_error(error: Exception, name: str) -> RerankError:
     """Name the culprit. A foreign exception's own text stays out: it may hold memory text or a secret."""
     if isinstance(error, RerankError):
-        return RerankError(f"{name}: {error}", error.usage)
+        return RerankError(f"{name}: {error}", error.usage, error.code)
     return RerankError(f"{name} failed ({type(error).__name__})", getattr(error, "usage", None))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager
 from enum import StrEnum
 from typing import Any, Final, Literal
@@ -116,6 +116,12 @@ class Deps:
         return found[0] if found else None
 
 
+Facts = Callable[[Any, CheckContext], Mapping[str, str]]
+"""(settings, context) -> what an operator should see beside the settings, e.g. the resolved URL; never a secret."""
+
+Probe = Callable[[Any], Awaitable[Iterable[Problem]]]
+"""(built object) -> what is wrong with it, found by really asking it something; may cost a call."""
+
 Build = Callable[[Any, Deps], AbstractAsyncContextManager[Any]]
 """(settings, deps) -> an async context manager whose value fulfils the seam's port. Heavy imports happen inside."""
 
@@ -123,6 +129,11 @@ Build = Callable[[Any, Deps], AbstractAsyncContextManager[Any]]
 def no_problems(_settings: Any, _context: CheckContext) -> Iterable[Problem]:
     """Return nothing: the check of a component that can always run."""
     return ()
+
+
+def no_facts(_settings: Any, _context: CheckContext) -> Mapping[str, str]:
+    """Return nothing: the facts of a component whose settings say all."""
+    return {}
 
 
 @attrs.frozen
@@ -140,6 +151,8 @@ class Component:
         locality: where content goes, or a function of the settings (a loopback base URL is `loopback`).
         check: offline and cheap; yields every Problem that the settings and the environment have.
         profile: for embedders: the profile under given settings, without loading a model.
+        facts: offline; what `narrowgate check` shows beside the settings: a resolved URL, a variable that was honoured, ...
+        probe: asks the built object a question whose answer is known; run by `narrowgate check --probe` only.
     """
 
     name: str
@@ -152,6 +165,8 @@ class Component:
     locality: Locality | Callable[[Any], Locality] = Locality.IN_PROCESS
     check: Callable[[Any, CheckContext], Iterable[Problem]] = no_problems
     profile: Callable[[Any], EmbeddingProfile] | None = None
+    facts: Facts = no_facts
+    probe: Probe | None = None
 
     def locality_for(self, settings: Any) -> Locality:
         """Return where content goes under `settings`."""

@@ -276,6 +276,20 @@ class Generation:
 class Generator(Protocol):
     """Structured generation by a language model."""
 
+    @property
+    def policy_id(self) -> str:
+        """Its own versioned id, which names the model asked for."""
+        ...
+
     async def generate(self, instructions: str, data: Mapping[str, Any], schema: Mapping[str, Any]) -> Generation:
-        """Return a JSON value that fits `schema`; `data` is untrusted and passed as JSON, never as instructions."""
+        """Return a JSON value that fits `schema`; `data` is untrusted and passed as JSON, never as instructions.
+
+        Args:
+            instructions: what to do, from the caller's own versioned prompt.
+            data: what to do it with.
+            schema: a JSON schema of closed objects with every key required.
+
+        Raises:
+            GenerationError: no answer, a refusal, a cut answer, or one that does not fit; with the usage of every attempt.
+        """
         ...

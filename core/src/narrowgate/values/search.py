@@ -158,6 +158,7 @@ class RerankDecision:
         discarded_rank_count: ranks that a model emitted and that were dropped as duplicate or out of range; nothing else.
         used_fallback: coarse ranks stand in, since no valid selection was left. Not the decision field of that name.
         nothing_kept: the second stage judged and kept none; what is returned then is the role's explicit setting.
+        partial: a closed code when not every candidate that should have been was looked at (`unscored`, `over_budget`, ...).
         verdicts: one for each candidate that was judged, in coarse order; empty for rerankers that do not judge singly.
     """
 
@@ -167,10 +168,12 @@ class RerankDecision:
     used_fallback: bool = False
     nothing_kept: bool = False
     verdicts: tuple[Verdict, ...] = ()
+    partial: str | None = None
 
 
-RerankStatus = Literal["applied", "failed", "none_relevant"]
-"""What became of the second stage: it chose; it failed and coarse order was asked for in that case; it kept nothing."""
+RerankStatus = Literal["applied", "partial", "failed", "none_relevant"]
+"""What became of the second stage: it chose; it chose among a part of the pool; it failed and coarse order was asked for in
+that case; it kept nothing."""
 
 
 @attrs.frozen
@@ -275,7 +278,7 @@ class SearchPage:
 
     mode: Mode
     hits: tuple[Hit, ...]
-    status: Literal["not_applied", "applied", "failed", "none_relevant"]
+    status: Literal["not_applied", "applied", "partial", "failed", "none_relevant"]
     reason: str | None
     usage: Usage
     trace: SearchTrace
