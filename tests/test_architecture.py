@@ -30,7 +30,7 @@ ARROWS: Final[dict[str, set[str]]] = {
 # The exceptions name the types that they carry, for readers and checkers only.
 FOR_TYPES_ONLY: Final[dict[str, set[str]]] = {"errors": {"values", "seams"}}
 
-DEPENDENCIES: Final = {"anyio", "attrs", "cattrs", "pluggy", "snowballstemmer"}
+DEPENDENCIES: Final = {"Stemmer", "anyio", "attrs", "cattrs", "pluggy"}
 """Top modules of what the core's pyproject.toml declares."""
 
 MOST_LINES: Final = 400

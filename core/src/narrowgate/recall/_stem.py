@@ -13,7 +13,7 @@ from narrowgate.recall._stopwords import ENGLISH
 SNOWBALL: Final = ".".join(Stemmer.version().split(".")[:2])
 """Release (major.minor) of the stemmer. Its English rules change between minor releases, and with them the terms."""
 
-# Without a cache of its own: analysis keeps what comes again, and the stemmer takes half a microsecond.
+# Without a cache of its own: analysis keeps what comes again, and a stem takes half a microsecond.
 _english: Final = Stemmer.Stemmer("english", 0)
 _lock: Final = Lock()
 
