@@ -1,0 +1,64 @@
+"""Offline checks of an address, and what `narrowgate check` shows of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from narrowgate.seams import Locality, Problem
+from narrowgate_http.address import append, join, locality_of, shown, split
+from narrowgate_http.settings import HttpSettings
+
+
+def resolve(settings: HttpSettings, version: str, operation: str) -> str:
+    """Return the URL that a component calls: `path` where it is set, else by the rule of `narrowgate_http.address`.
+
+    Raises:
+        ValueError: `base_url` is no absolute http or https URL.
+    """
+    if settings.path is not None:
+        return append(settings.base_url, settings.path)
+    return join(settings.base_url, version, operation)
+
+
+def locality(settings: HttpSettings) -> Locality:
+    """Return where content goes, by the host of `base_url`; for `Component.locality`."""
+    return locality_of(settings.base_url)
+
+
+def check_http(settings: HttpSettings, component: str, *, key: bool = False, key_hint: str = "") -> Iterator[Problem]:
+    """Yield what is wrong with an address and its credential: `bad-url`, `insecure-url`, `missing-key`, `missing-file`.
+
+    Args:
+        settings: the settings.
+        component: the component's full name.
+        key: whether the server at this address cannot do without a credential.
+        key_hint: the variable that usually holds it, for the hint.
+    """
+    where = f'[settings."{component}"]'
+    try:
+        parts = split(settings.base_url)
+    except ValueError as error:
+        yield Problem("bad-url", f"{component}: base_url: {error}", f"correct base_url in {where}", component)
+        return
+    if parts.scheme == "http" and locality_of(settings.base_url) is Locality.HOSTED and not settings.allow_http:
+        yield Problem(
+            "insecure-url",
+            f"{component}: base_url {shown(settings.base_url)} would send content unencrypted to another machine",
+            f"use https://, or set allow_http = true in {where} where the network is trusted",
+            component,
+        )
+    if key and settings.api_key is None:
+        variable = key_hint or "API_KEY"
+        yield Problem(
+            "missing-key",
+            f"{component}: {shown(settings.base_url)} wants a credential, and api_key is not set",
+            f'set api_key = {{ env = "{variable}" }} in {where}',
+            component,
+        )
+    if settings.ca_file is not None and not settings.ca_file.is_file():
+        yield Problem(
+            "missing-file",
+            f"{component}: ca_file {str(settings.ca_file)!r} is no file",
+            f"correct ca_file in {where}",
+            component,
+        )
