@@ -215,8 +215,8 @@ async def open(  # noqa: A001 - `narrowgate.open` is what it is called for
         config: a configuration, a plan, the path of a TOML file, or `None` for the usual places (see `load_config`).
         overrides: sections that win over file and environment; only where `config` is a path or `None`.
         env: the environment; `os.environ` by default.
-        store, channels, embedder, decision_backend, generator, reranker: objects of the application, which win over the configuration.
-            Their lifetime stays the application's.
+        store, channels, embedder, decision_backend, generator, reranker: objects of the application, which win over the
+            configuration. Their lifetime stays the application's.
 
     Raises:
         ConfigError: the file cannot be read.

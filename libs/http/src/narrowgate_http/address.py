@@ -1,10 +1,10 @@
 """Base URLs: one rule for joining a route, and where an address leads.
 
-The rule. A route is a version and an operation: `v1` and `rerank`, or no version and `rerank`. Slashes at the end of the base
-URL do not count. Then:
+The rule. A route is a version and an operation: `v1` and `rerank`, or no version and `rerank`. Slashes at the end of the
+base URL do not count. Then:
 
 1. a base that already ends in the operation is taken as it is (`http://h/v1/rerank`);
-2. a base that ends in a version (`v1`, `v2`, `v1beta`, `alpha`, ...) gets the operation (`http://h/gw/cohere/v2` + `/rerank`);
+2. a base that ends in a version (`v1`, `v1beta`, `alpha`, ...) gets the operation (`http://h/gw/cohere/v2` + `/rerank`);
 3. any other base gets version and operation (`http://h` + `/v1/rerank`).
 
 No segment is ever doubled, none is lost. A query stays at the end. `narrowgate check` shows the result.
@@ -61,7 +61,7 @@ def split(url: str) -> SplitResult:
     if parts.scheme not in ("http", "https") or not host or port == 0:
         raise ValueError("it must be an absolute URL that begins with http:// or https://")
     if parts.username is not None or parts.password is not None:
-        raise ValueError('it holds a user name or password: use `api_key` (with `auth` = "basic" for basic authentication)')
+        raise ValueError('it holds a user name or password: use `api_key`, with `auth = 'basic'` where needed')
     if re.search(r"[\s\x00-\x1f]", url.strip()):
         raise ValueError("it holds a space or a control character")
     return parts

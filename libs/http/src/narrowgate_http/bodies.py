@@ -13,9 +13,12 @@ _SHOWN: Final = 200
 """The longest part of a provider's message, in characters, that is repeated."""
 
 _PLAIN: Final = frozenset(
-    "a an and are as at be been body by can cannot could does error exceed exceeded exceeds expected failed field for found "
-    "from has have in input invalid is it key limit message missing model must no not of on or output please rate request "
-    "required server should string text than the this to token tokens too try type unknown up value was when with you your".split()
+    """
+    a an and are as at be been body by can cannot could does error exceed exceeded exceeds expected failed
+    field for found from has have in input invalid is it key limit message missing model must no not of on or
+    output please rate request required server should string text than the this to token tokens too try type
+    unknown up value was when with you your
+    """.split()  # noqa: SIM905 - a list of words to read
 )
 """Words that say nothing about anybody's memory, so that a provider's sentence stays readable."""
 
@@ -119,7 +122,7 @@ def scrubbed(message: str, contents: Iterable[str]) -> str:
 
 
 def _parts(word: str) -> set[str]:
-    """Return a word with the pieces of it between underscores, and of a word with letters outside ASCII its character pairs."""
+    """Return a word, its pieces between underscores, and of a word with letters outside ASCII its character pairs."""
     pieces = {word, *(piece for piece in word.split("_") if len(piece) > 2)}
     if not word.isascii():
         pieces |= {word[place : place + 2] for place in range(len(word) - 1)} | ({word} if len(word) == 1 else set())

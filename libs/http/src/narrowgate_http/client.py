@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 import ssl
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from time import monotonic
 from typing import Any, Final
 
@@ -21,6 +21,10 @@ from narrowgate_http.retrying import code_of, may_retry, wait_before
 from narrowgate_http.settings import HttpSettings
 
 _REQUEST_IDS: Final = ("x-typesafe-request-id", "x-request-id", "request-id")
+
+
+_ERROR_BYTES: Final = 65_536
+"""As much of an error's body as is read."""
 
 
 @attrs.frozen
@@ -162,7 +166,10 @@ class HttpClient:
         extensions = {"trace": attempt.note}
         async with self._client.stream("POST", url, content=content, headers=headers, extensions=extensions) as answer:
             attempt.answered, attempt.headers = True, answer.headers
+            kind = answer.headers.get("content-type", "").partition(";")[0].strip().lower()
             limit = self.settings.max_response_bytes
+            if not answer.is_success:
+                return answer.status_code, await _head(answer), kind
             length = answer.headers.get("content-length", "")
             if length.isdigit() and int(length) > limit:
                 raise self._failure("response-too-large", url, f"announced {length} bytes", answer.status_code)
@@ -172,16 +179,13 @@ class HttpClient:
                 if size > limit:
                     raise self._failure("response-too-large", url, f"sent more than {limit} bytes", answer.status_code)
                 parts.append(part)
-            kind = answer.headers.get("content-type", "").partition(";")[0].strip().lower()
             return answer.status_code, b"".join(parts), kind
 
     def _read(self, url: str, status: int, raw: bytes, kind: str, private: Sequence[str]) -> Any:
         if not 200 <= status < 300:
             body: Any = None
-            try:
+            with suppress(ValueError):
                 body = decode(raw)
-            except ValueError:
-                pass
             code = code_of(status)
             if code == "rate-limited" and code_in(body) == "insufficient_quota":
                 code = "quota"
@@ -247,6 +251,16 @@ async def http_client(name: str, settings: HttpSettings) -> AsyncIterator[HttpCl
         limits=httpx.Limits(max_connections=settings.concurrency, max_keepalive_connections=settings.concurrency),
     ) as client:
         yield HttpClient(name, settings, client)
+
+
+async def _head(answer: httpx.Response) -> bytes:
+    """Return the body of an error as far as a message can need it."""
+    head = b""
+    async for part in answer.aiter_bytes():
+        head += part
+        if len(head) >= _ERROR_BYTES:
+            break
+    return head
 
 
 def _headers(settings: HttpSettings) -> dict[str, str]:
