@@ -61,7 +61,7 @@ def split(url: str) -> SplitResult:
     if parts.scheme not in ("http", "https") or not host or port == 0:
         raise ValueError("it must be an absolute URL that begins with http:// or https://")
     if parts.username is not None or parts.password is not None:
-        raise ValueError('it holds a user name or password: use `api_key`, with `auth = 'basic'` where needed')
+        raise ValueError("it holds a user name or password: use `api_key`, with `auth = 'basic'` where needed")
     if re.search(r"[\s\x00-\x1f]", url.strip()):
         raise ValueError("it holds a space or a control character")
     return parts

@@ -1,0 +1,1 @@
+"""Decision backends, structured generation and embeddings over HTTP, hosted or on a loopback address."""

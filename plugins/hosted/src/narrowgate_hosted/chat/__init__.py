@@ -1,0 +1,1 @@
+"""Language models: structured generation, and yes/no decisions by it."""

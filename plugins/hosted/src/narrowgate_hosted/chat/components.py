@@ -1,0 +1,11 @@
+"""What the plugin offers of this: descriptors alone; nothing heavy is imported here."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from narrowgate.seams import Component
+
+BACKENDS: Final[tuple[Component, ...]] = ()
+
+GENERATORS: Final[tuple[Component, ...]] = ()

@@ -1,0 +1,1 @@
+"""Decision services: System One and its family, OpenAI Decisions, OpenRouter."""
