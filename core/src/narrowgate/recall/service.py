@@ -14,7 +14,7 @@ from narrowgate.recall import fusion
 from narrowgate.recall.admission import admit_lexical, admit_vector, needs_text
 from narrowgate.recall.analysis import ANALYSER_VERSION, analyse_query, index_terms
 from narrowgate.recall.channels import Asked, NamedChannel, ask, choose
-from narrowgate.recall.fusion import Fused
+from narrowgate.recall.fusion import Fused, Key
 from narrowgate.recall.ranks import as_hit
 from narrowgate.recall.second_stage import Judged, NamedReranker, SecondStage
 from narrowgate.recall.settings import RerankSettings, SearchSettings
@@ -117,14 +117,15 @@ class SearchService:
         depth = max(4 * coarse_limit, MIN_DEPTH)
         asked = await ask(
             chosen,
-            ChannelQuery(query, memories, tuple(request.filters), depth),
+            ChannelQuery(query, memories, tuple(request.filters), depth, self._contents(chosen, coarse_limit, depth)),
             request.mode,
             self._settings.channel_deadline,
         )
         spent.extend(item.trace.usage for item in asked)
         revisions = _pinned(asked)
-        lists = await self._admit(asked, query, revisions)
-        pool = await self._pool(self._fuse(lists, query, chosen), revisions, coarse_limit)
+        known = _given(asked, revisions)
+        lists = await self._admit(asked, query, revisions, known)
+        pool = await self._pool(self._fuse(lists, query, chosen), revisions, coarse_limit, known)
         judged: Judged | None = None
         if self._second_stage is not None and pool:
             judged = await self._second_stage.judge(query.text, pool, request.limit)
@@ -151,8 +152,15 @@ class SearchService:
             trace=trace,
         )
 
+    def _contents(self, chosen: Sequence[NamedChannel], size: int, depth: int) -> int:
+        """Return how many entries a channel had best read with its hits: none of several channels, whose best are mixed."""
+        if len(chosen) > 1:
+            return 0
+        judged = chosen[0].channel.kind is ChannelKind.LEXICAL and needs_text(self._settings.admission)
+        return depth if judged else size
+
     async def _admit(
-        self, asked: Sequence[Asked], query: AnalysedQuery, revisions: Mapping[str, int]
+        self, asked: Sequence[Asked], query: AnalysedQuery, revisions: Mapping[str, int], known: dict[Key, EntryVersion]
     ) -> dict[ChannelKind, Sequence[ChannelHit]]:
         """Return each channel's hits that pass admission; those that do not never come back to fill the limit."""
         preset = self._settings.admission
@@ -164,11 +172,11 @@ class SearchService:
             if item.kind is ChannelKind.VECTOR:
                 hits = [hit for hit in hits if admit_vector(hit.score, item.source.threshold)]
             elif needs_text(preset) and hits:
-                texts = await self._store.resolve(revisions, hits)
+                await self._read(hits, revisions, known)
                 hits = [
                     hit
                     for hit in hits
-                    if (found := texts.get((hit.memory, hit.entry, hit.version))) is not None
+                    if (found := known.get((hit.memory, hit.entry, hit.version))) is not None
                     and admit_lexical(preset, query, set(index_terms(found.content.text)))
                 ]
             lists[item.kind] = hits
@@ -182,7 +190,15 @@ class SearchService:
         floor = next((item.threshold for item in chosen if item.threshold is not None), 0.0)
         return fusion.fuse(lists, terms=len(query.terms), floor=floor, weights=self._weights)
 
-    async def _pool(self, fused: Sequence[Fused], revisions: Mapping[str, int], size: int) -> list[Candidate]:
+    async def _read(self, hits: Sequence[ChannelHit], revisions: Mapping[str, int], known: dict[Key, EntryVersion]) -> None:
+        """Add to `known` those of `hits` that are not in it and were current and active at the pinned revisions."""
+        missing = [hit for hit in hits if hit[:3] not in known]
+        if missing:
+            known |= await self._store.resolve(revisions, missing)
+
+    async def _pool(
+        self, fused: Sequence[Fused], revisions: Mapping[str, int], size: int, known: dict[Key, EntryVersion]
+    ) -> list[Candidate]:
         """Return the first `size` fused candidates that were current and active at the pinned revisions.
 
         Channels may have seen different revisions while another process wrote: what is not in the pinned one is left out,
@@ -193,9 +209,9 @@ class SearchService:
         while len(pool) < size and position < len(fused):
             part = fused[position : position + size - len(pool)]
             position += len(part)
-            found = await self._store.resolve(revisions, [ChannelHit(*item.key, item.score) for item in part])
+            await self._read([ChannelHit(*item.key, item.score) for item in part], revisions, known)
             for item in part:
-                version = found.get(item.key)
+                version = known.get(item.key)
                 if version is not None:
                     pool.append(_candidate(len(pool) + 1, item, version))
         return pool
@@ -231,6 +247,21 @@ def _pinned(asked: Sequence[Asked]) -> dict[str, int]:
             for memory, revision in item.result.revisions.items():
                 revisions[memory] = max(revision, revisions.get(memory, 0))
     return revisions
+
+
+def _given(asked: Sequence[Asked], revisions: Mapping[str, int]) -> dict[Key, EntryVersion]:
+    """Return the entries that channels read with their hits, as far as they stand at the pinned revisions.
+
+    A channel is third-party code: an entry under another key than its own is not taken. The store is asked instead.
+    """
+    known: dict[Key, EntryVersion] = {}
+    for item in asked:
+        if item.result is not None:
+            for key, version in item.result.contents.items():
+                ref = version.ref
+                if (ref.memory, ref.entry, ref.version) == key and version.active and ref.revision == revisions.get(ref.memory):
+                    known[key] = version
+    return known
 
 
 def _real_mode(asked: Sequence[Asked]) -> Mode:

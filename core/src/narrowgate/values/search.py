@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import Literal, NamedTuple
+from types import MappingProxyType
+from typing import Final, Literal, NamedTuple
 
 import attrs
 
 from narrowgate.values.decision import NO_USAGE, DecisionOutcome, Usage
-from narrowgate.values.entry import EntryContent
+from narrowgate.values.entry import EntryContent, EntryVersion
 from narrowgate.values.filters import Filter
 from narrowgate.values.identity import EntryRef
 
@@ -54,12 +55,17 @@ class ChannelQuery:
         memories: ids of the memories to look in, at least one, distinct.
         filters: all must hold; applied by the channel, before its limit.
         limit: the most hits wanted, >= 1.
+        contents: of how many of the first hits the entries are wanted too, 0..limit. A hint: see `ChannelResult.contents`.
     """
 
     query: AnalysedQuery
     memories: tuple[str, ...]
     filters: tuple[Filter, ...]
     limit: int
+    contents: int = 0
+
+
+_NO_CONTENTS: Final[Mapping[tuple[str, str, int], EntryVersion]] = MappingProxyType({})
 
 
 class ChannelHit(NamedTuple):
@@ -89,6 +95,9 @@ class ChannelResult:
         complete: `False` when the index does not cover all active entries at that revision (vectors pending).
         usage: calls to an embedder.
         pruned_terms: how many query terms were left out as too common.
+        contents: entries of hits by (memory, entry, version), their refs at the revision in `revisions`; only from a
+            channel that reads the composition's store itself, and read in the snapshot of the hits. It spares the search a
+            second reading; what is not in here is read from the store.
     """
 
     hits: tuple[ChannelHit, ...]
@@ -96,6 +105,7 @@ class ChannelResult:
     complete: bool = True
     usage: Usage = NO_USAGE
     pruned_terms: int = 0
+    contents: Mapping[tuple[str, str, int], EntryVersion] = _NO_CONTENTS
 
 
 @attrs.frozen

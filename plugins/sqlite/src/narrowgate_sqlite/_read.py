@@ -140,6 +140,29 @@ def resolve(
     return found
 
 
+def contents(
+    db: apsw.Connection, names: Mapping[int, str], revisions: Mapping[str, int], entries: Sequence[int]
+) -> dict[tuple[str, str, int], EntryVersion]:
+    """Return, by (memory, entry, version), the current versions of active entries that are given by number.
+
+    Args:
+        db: inside a read transaction.
+        names: number -> name of the entries' memories.
+        revisions: name -> revision of the memories in this transaction.
+        entries: numbers of active entries.
+    """
+    rows = db.execute(
+        f"SELECT e.id, e.name, e.version, {CONTENT_COLUMNS} FROM json_each(?) j "  # noqa: S608
+        "CROSS JOIN entries e ON e.id = j.value CROSS JOIN versions v ON v.id = e.current",
+        (f"[{','.join(map(str, entries))}]",),
+    )
+    found = {}
+    for number, entry, version, *row in rows:
+        memory = names[number >> SHIFT]
+        found[memory, entry, version] = version_of(memory, revisions[memory], entry, version, True, row)  # noqa: FBT003
+    return found
+
+
 def _read_active(db: apsw.Connection, ref: EntryRef) -> EntryVersion | None:
     try:
         version = read(db, ref)

@@ -16,7 +16,7 @@ from narrowgate.values.times import instant_micros
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _encode: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
 
-CONTENT_COLUMNS: Final = "v.text, v.kind, v.source, v.author, v.occurred_text, v.attributes, hex(v.digest), v.at, v.reason"
+CONTENT_COLUMNS: Final = "v.text, v.kind, v.source, v.author, v.occurred_text, v.attributes, v.digest, v.at, v.reason"
 """What `version_of` reads, with `versions` as `v`."""
 
 
@@ -48,7 +48,7 @@ def version_of(memory: str, revision: int, entry: str, number: int, active: bool
         author,
         None if occurred is None else datetime.fromisoformat(occurred),
         {} if attributes is None else json.loads(attributes),
-        digest.lower(),
+        digest.hex(),
     )
     return EntryVersion(EntryRef(memory, revision, entry, number), content, moment(at), active, reason)
 

@@ -10,7 +10,7 @@ from narrowgate.seams.ports import TermStatistics
 from narrowgate.values.search import ChannelHit, ChannelKind, ChannelQuery, ChannelResult
 from narrowgate_sqlite._engine import Reader
 from narrowgate_sqlite._filters import conditions
-from narrowgate_sqlite._read import memory_numbers
+from narrowgate_sqlite._read import contents, memory_numbers
 from narrowgate_sqlite._schema import SHIFT
 from narrowgate_sqlite._sql import fetch_value
 from narrowgate_sqlite.settings import LexicalSettings
@@ -71,9 +71,10 @@ class SqliteLexical:
             f"{_FILTERED if clause else ''} WHERE lexical MATCH ?{where}{clause} ORDER BY score, lexical.rowid LIMIT ?) h "
             "CROSS JOIN entries e ON e.id = h.id ORDER BY h.score, e.name"
         )
-        rows = db.execute(sql, (match_expression(terms), *bound, *values, query.limit))
+        rows = db.execute(sql, (match_expression(terms), *bound, *values, query.limit)).fetchall()
         hits = tuple([ChannelHit(names[number >> SHIFT], name, version, -score) for number, name, version, score in rows])
-        return ChannelResult(hits, revisions, pruned_terms=pruned)
+        texts = contents(db, names, revisions, [row[0] for row in rows[: query.contents]]) if query.contents else {}
+        return ChannelResult(hits, revisions, pruned_terms=pruned, contents=texts)
 
     def _prune(self, reader: Reader, terms: Sequence[str]) -> Sequence[str]:
         """Leave out what is common: see `LexicalSettings`."""

@@ -17,6 +17,7 @@ from narrowgate_sqlite._engine import Reader
 from narrowgate_sqlite._faults import foreign_vectors
 from narrowgate_sqlite._filters import conditions
 from narrowgate_sqlite._matrix import Floats, Ints, Segment, best, follow, load, scores
+from narrowgate_sqlite._read import contents
 from narrowgate_sqlite._schema import SHIFT, get_meta
 from narrowgate_sqlite._sql import fetch_rows
 from narrowgate_sqlite.settings import VectorSettings
@@ -59,12 +60,9 @@ class SqliteVector:
                 raise ValueError("not finite")  # compared with anything it would only look like no match
         except Exception as error:  # third-party code of any kind; cancellation is no Exception and passes
             raise ChannelError(_NAME, f"{_NAME}: the embedder failed ({type(error).__name__})", usage) from error
-        hits, revisions, complete = await self._store.engine.read(lambda reader: self._find(reader, query, vector))
-        return ChannelResult(hits, revisions, complete, usage)
+        return await self._store.engine.read(lambda reader: self._find(reader, query, vector, usage))
 
-    def _find(
-        self, reader: Reader, query: ChannelQuery, vector: Floats
-    ) -> tuple[tuple[ChannelHit, ...], dict[str, int], bool]:
+    def _find(self, reader: Reader, query: ChannelQuery, vector: Floats, usage: Usage) -> ChannelResult:
         clause, values = conditions(query.filters)
         revisions = dict.fromkeys(query.memories, 0)
         segments: list[tuple[str, int, Segment]] = []
@@ -81,19 +79,23 @@ class SqliteVector:
                     segments.append((memory, row[0], segment))
                     complete = complete and segment.living == row[4]
         hits: list[ChannelHit] = []
+        numbers: dict[str, int] = {}
         for memory, number, segment in segments:
             near = scores(segment, vector)
             if clause:
                 rows, found = self._filtered(reader, number, segment, near, clause, values, query.limit)
             else:
                 rows, found = best(near, segment, query.limit)
-            labels = segment.labels
-            for row, score in zip(rows.tolist(), found.tolist(), strict=True):
-                entry, version = labels[row]
-                hits.append(ChannelHit(memory, entry, version, score))
+            labels, places = segment.labels, rows.tolist()
+            hits += [ChannelHit(memory, *labels[row], score) for row, score in zip(places, found.tolist(), strict=True)]
+            for row in places[: query.contents]:
+                numbers[labels[row][0]] = int(segment.ids[row])
         if len(segments) > 1:
             hits.sort(key=lambda hit: (-hit.score, hit.entry))
-        return tuple(hits[: query.limit]), revisions, complete
+        wanted = [numbers[hit.entry] for hit in hits[: query.contents]]
+        names = {number: memory for memory, number, _ in segments}
+        texts = contents(reader.db, names, revisions, wanted) if wanted else {}
+        return ChannelResult(tuple(hits[: query.limit]), revisions, complete, usage, contents=texts)
 
     def require_profile(self, reader: Reader) -> None:
         """Look whether the file's vectors, if there are any, are those of the embedder in use.
