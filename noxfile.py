@@ -25,12 +25,24 @@ nox.options.error_on_external_run = True
 ROOT: Final = Path(__file__).parent
 GROUPS: Final = nox.project.load_toml("pyproject.toml")["dependency-groups"]
 
-PLUGINS: Final = sorted(path.parent.name for path in ROOT.glob("plugins/*/pyproject.toml"))
-FOLDERS: Final = {"narrowgate": "core"} | {f"narrowgate-{name}": f"plugins/{name}" for name in PLUGINS}
+FOUND: Final = sorted(
+    path.parent.relative_to(ROOT) for kind in ("libs", "plugins") for path in ROOT.glob(f"{kind}/*/pyproject.toml")
+)
+FOLDERS: Final = {"narrowgate": "core"} | {f"narrowgate-{folder.name}": folder.as_posix() for folder in FOUND}
 """Distribution -> folder, the core first."""
 
-NEEDS: Final[dict[str, list[str]]] = {"narrowgate-cli": list(FOLDERS)}
+SEARCH: Final = ["narrowgate-sqlite", "narrowgate-local", "narrowgate-decision"]
+NEEDS: Final[dict[str, list[str]]] = {
+    "narrowgate-cli": list(FOLDERS),
+    "narrowgate-decision": ["narrowgate-decision", "narrowgate-http", "narrowgate-sqlite"],
+    "narrowgate-hosted": ["narrowgate-hosted", *SEARCH],
+    "narrowgate-listwise": ["narrowgate-listwise", "narrowgate-hosted", *SEARCH],
+    "narrowgate-rerank-api": ["narrowgate-rerank-api", *SEARCH],
+}
 """Distributions that the tests of a distribution use beside that one and what it declares."""
+
+SERVERS: Final = {"http", "hosted", "listwise", "rerank-api", "decision", "cross"}
+"""Parts whose tests start servers that others wrote, on loopback."""
 
 TESTS: Final = {
     **{folder.rpartition("/")[2]: (f"{folder}/tests", NEEDS.get(name, [name])) for name, folder in FOLDERS.items()},
@@ -90,6 +102,8 @@ def tests(session: nox.Session, part: str) -> None:
     install_ours(session, distributions)
     if part == "local":
         install(session, *GROUPS["extras"])
+    if part in SERVERS:
+        install(session, *GROUPS["servers"])
     run_pytest(session, ["-n", "2", *WITHOUT, folder])
 
 
@@ -97,6 +111,7 @@ def tests(session: nox.Session, part: str) -> None:
 def quick(session: nox.Session) -> None:
     """Run all tests that are not marked `full`, in one environment."""
     install_ours(session, FOLDERS)
+    install(session, *GROUPS["servers"])
     run_pytest(session, ["-n", "2", "-m", "not full", *WITHOUT, *(folder for folder, _ in TESTS.values())])
 
 
@@ -150,7 +165,7 @@ def third_party() -> list[str]:
 
 def collected() -> list[str]:
     """Return everything that `build` collects; with what builds our wheels, for the test of the README's commands."""
-    return [*third_party(), *GROUPS["test"], *GROUPS["extras"], *GROUPS["typing"], *GROUPS["build"]]
+    return [*third_party(), *GROUPS["test"], *GROUPS["extras"], *GROUPS["servers"], *GROUPS["typing"], *GROUPS["build"]]
 
 
 def ours_dir(session: nox.Session) -> Path:

@@ -112,7 +112,10 @@ def wheels(tmp_path_factory: pytest.TempPathFactory) -> Wheels:
     if "TEST_WHEELS_OURS" in os.environ:
         return Wheels(Path(os.environ["TEST_WHEELS_OURS"]), Path(os.environ["TEST_WHEELS_OTHERS"]))
     folder = tmp_path_factory.mktemp("wheels")
-    distributions = [ROOT / "core", *(path.parent for path in ROOT.glob("plugins/*/pyproject.toml"))]
+    distributions = [
+        ROOT / "core",
+        *(path.parent for kind in ("libs", "plugins") for path in ROOT.glob(f"{kind}/*/pyproject.toml")),
+    ]
     pip = [sys.executable, "-m", "pip", "wheel", "--quiet", "--wheel-dir", str(folder)]
     subprocess.run([*pip, *map(str, distributions)], check=True)
     return Wheels(folder, folder)

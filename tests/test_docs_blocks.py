@@ -16,7 +16,13 @@ from narrowgate_cli.main import COMMANDS, cli
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 PAGES: Final = sorted(
-    [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), ROOT / "core" / "README.md", *ROOT.glob("plugins/*/README.md")]
+    [
+        *ROOT.glob("*.md"),
+        *ROOT.glob("docs/**/*.md"),
+        ROOT / "core" / "README.md",
+        *ROOT.glob("libs/*/README.md"),
+        *ROOT.glob("plugins/*/README.md"),
+    ]
 )
 pages = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
 
