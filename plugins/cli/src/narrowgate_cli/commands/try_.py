@@ -26,6 +26,7 @@ from narrowgate_cli.commands.search import number_of
 from narrowgate_cli.importing import read_paths
 from narrowgate_cli.journal import Question, journal_paths, questions
 from narrowgate_cli.output import console, count, note, progress, write_json
+from narrowgate_cli.remote import sections_for
 from narrowgate_cli.session import Session, demonstration, opened
 from narrowgate_cli.shapes import hit_json
 
@@ -53,16 +54,24 @@ class Answer:
 
 @click.command("try", cls=Command)
 @common
+@click.option(
+    "--backend", metavar="URL", help="Let the System One or chat server there decide, e.g. http://127.0.0.1:11434."
+)
+@click.option("--model", metavar="NAME", help="With --backend: the model to ask.")
+@click.option("--key-env", metavar="NAME", help="With --backend: the environment variable that holds the server's API key.")
 @json_option
-def try_(place: Place, as_json: bool) -> int:
+def try_(place: Place, backend: str | None, model: str | None, key_env: str | None, as_json: bool) -> int:
     """Show what narrowgate does.
 
     A journal of a small team, in English and Chinese, goes into a temporary memory, and six questions are asked. For each
     you see the coarse pool of the first stage, what the second stage kept and dropped of it and why, and the evidence that
     is left. Nothing of yours is read or changed, and nothing leaves this machine unless your configuration says so.
 
-    With --db the memory is kept in that file, for you to search it on your own.
+    With --db the memory is kept in that file, for you to search it on your own. With --backend a server of your choice
+    decides, and the journal's texts are sent to it.
     """
+    if backend is None and (model is not None or key_env is not None):
+        raise click.UsageError("--model and --key-env go with --backend")
     out = console()
 
     async def work() -> dict[str, Any]:
@@ -72,7 +81,9 @@ def try_(place: Place, as_json: bool) -> int:
                 # Entered first, so that the folder goes when everything that works in it is closed.
                 folder = stack.enter_context(TemporaryDirectory(prefix="narrowgate-try-"))
                 where = attrs.evolve(place, db=Path(folder, "try.db"))
-            sections, why_not = demonstration(where)
+            sections, why_not = demonstration(where) if backend is None else (None, None)
+            if backend is not None:
+                sections = await sections_for(place, backend, model, key_env)
             session = await stack.enter_async_context(opened(where, more=sections, create=True))
             if not as_json:
                 _show_welcome(out, why_not, strict=bool(sections))
