@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from email.utils import parsedate_to_datetime
 from typing import Final
 
-BACKOFF: Final = (0.5, 5.0)
+BACKOFF = (0.5, 5.0)
 """First and longest wait in seconds where the server names none; doubled each time, with a quarter of jitter."""
 
 _RETRIED: Final = frozenset({"unreachable", "dns", "timeout", "cut", "rate-limited", "overloaded", "server-error"})
