@@ -70,6 +70,14 @@ def plugin(*hooks: str, build: str = "yield object()") -> str:
     return "\n".join([_HEAD.replace("{build}", build), *written])
 
 
+CHAT: Final = """
+from narrowgate_http import HttpSettings, check_http, locality
+def checked(settings, context):
+    return check_http(settings, "{id}.writer", key=True, key_hint="MODELS_API_KEY")
+@hookimpl
+def narrowgate_generators():
+    return [offer("writer", Seam.GENERATOR, HttpSettings, locality=locality, check=checked)]
+"""
 STORE: Final = "entry_stores: offer('store', Seam.ENTRY_STORE)"
 GOOD: Final = plugin(STORE)
 NEED: Final = plugin("entry_stores: offer('store', Seam.ENTRY_STORE, Service)")
@@ -79,6 +87,15 @@ CHAN: Final = plugin(
     "recall_channels: offer('vector', Seam.RECALL_CHANNEL, needs=(Need(Seam.EMBEDDER),))",
     "rerankers: offer('judge', Seam.RERANKER, needs=(Need(Seam.DECISION_BACKEND),))",
 )
+
+
+PROBED: Final = """
+async def broken(built):
+    raise OSError
+@hookimpl
+def narrowgate_entry_stores():
+    return [offer("store", Seam.ENTRY_STORE, probe=broken)]
+"""
 
 
 @attrs.frozen
@@ -103,6 +120,15 @@ def service(key: str) -> Case:
     """Return the case of a component with a secret."""
     config = f'[use]\nstore = "need.store"\n[settings."need.store"]\nurl = "https://service.example"\napi_key = {key}\n'
     return using(config, need=NEED)
+
+
+def calling(
+    base_url: str = "https://models.example/v1", key: str = '{ env = "KEY" }', more: str = "", rest: str = ""
+) -> Case:
+    """Return the case of a component that calls a server."""
+    written = f'base_url = "{base_url}"\n' + (f"api_key = {key}\n" if key else "") + more
+    config = f'[use]\nstore = "good.store"\ngenerator = "chat.writer"\n{rest}[settings."chat.writer"]\n{written}'
+    return using(config, good=GOOD, chat=plugin() + CHAT)
 
 
 HOST: Final[dict[str, Case]] = {
@@ -136,8 +162,18 @@ HOST: Final[dict[str, Case]] = {
     "need-ambiguous": using('[use]\nchannels = "none"\nreranker = "chan.judge"\n', chan=CHAN, one=JUDGE, two=JUDGE),
     "channel-left-out": using("", chan=CHAN),
     "no-channels": using("", good=GOOD),
+    "not-local": calling(rest="[privacy]\nlocal_only = true\n"),
     "check-failed": bad(plugin("entry_stores: offer('store', Seam.ENTRY_STORE, check=refuse)")),
+    "probe-failed": bad(plugin() + PROBED),
     "build-failed": bad(plugin(STORE, build="raise OSError\n    yield")),
+}
+
+
+HTTP: Final[dict[str, Case]] = {
+    "bad-url": calling("models.example/v1"),
+    "insecure-url": calling("http://models.example/v1"),
+    "missing-key": calling(key=""),
+    "missing-file": calling(more='ca_file = "ca.pem"\n'),
 }
 
 
@@ -180,22 +216,32 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callabl
         sys.modules.pop(module, None)
 
 
-@pytest.mark.parametrize("code", HOST)
-def test_the_report_of_the_host_is_the_one_shown(code: str, install: Callable[[Case], Discovery], tmp_path: Path) -> None:
+@pytest.mark.parametrize("code", sorted({*HOST, *HTTP} - {"build-failed", "probe-failed"}))
+def test_the_report_of_a_plan_is_the_one_shown(code: str, install: Callable[[Case], Discovery], tmp_path: Path) -> None:
     """Plugins with the fault are installed, and the configuration is read from a file."""
-    discovery = install(HOST[code])
-    config = load_config(env={})
-    if code != "build-failed":
-        assert _plain(shown([*diagnose(config, discovery=discovery).problems], code), tmp_path) == EXAMPLES[code]
-        return
+    discovery = install({**HOST, **HTTP}[code])
+    config = load_config(env={"KEY": "key"})
+    assert _plain(shown([*diagnose(config, discovery=discovery).problems], code), tmp_path) == EXAMPLES[code]
+
+
+def test_the_report_of_a_failing_build_is_the_one_shown(install: Callable[[Case], Discovery]) -> None:
+    """The plan is sound, and opening it fails."""
+    composition = plan(load_config(env={}), discovery=install(HOST["build-failed"]))
 
     async def opened() -> None:
-        async with narrowgate.open(plan(config, discovery=discovery)):
+        async with narrowgate.open(composition):
             pass
 
     with pytest.raises(CompositionError) as caught:
         anyio.run(opened)
-    assert shown(list(caught.value.problems), code) == EXAMPLES[code]
+    assert shown(list(caught.value.problems), "build-failed") == EXAMPLES["build-failed"]
+
+
+def test_the_report_of_a_failing_probe_is_the_one_shown(install: Callable[[Case], Discovery]) -> None:
+    """It runs, and the probe fails."""
+    composition = plan(load_config(env={}), discovery=install(HOST["probe-failed"]))
+    with narrowgate.open_sync(composition) as gate:
+        assert shown([*gate.probe()], "probe-failed") == EXAMPLES["probe-failed"]
 
 
 def _not_ours(file: Path) -> None:
@@ -354,7 +400,7 @@ def test_a_broken_configuration_is_told_as_shown(tmp_path: Path, capsys: pytest.
 
 def test_every_example_is_held_to_the_program() -> None:
     """No report on the page is there without a test here, and no section without a report."""
-    tested = {*HOST, *FILES, "missing-extra", "missing-model", "bad-calibration"}
+    tested = {*HOST, *HTTP, *FILES, "missing-extra", "missing-model", "bad-calibration"}
     tested |= {"locked", "full", "vector-shape", "file-gone", "closed", "engine", "no-database", "config"}
     assert sorted(EXAMPLES) == sorted(tested) == sorted(re.findall(r"^### (\S+)$", TEXT, re.MULTILINE))
 

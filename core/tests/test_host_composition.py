@@ -128,6 +128,7 @@ PROVOKED: dict[str, tuple[str | None, dict[str, str], dict[str, Any]]] = {
     codes.NEED_AMBIGUOUS: (BACKEND, {"second": "second"}, use(reranker="all.rerank")),
     codes.CHANNEL_LEFT_OUT: (None, {}, {}),
     codes.NO_CHANNELS: (None, {}, use(channels="none")),
+    codes.NOT_LOCAL: (None, {}, {**keyed(key={"env": "KEY"}), "privacy": {"local_only": True}}),
     codes.CHECK_FAILED: (None, {}, keyed(key={"env": "KEY"})),
 }
 
@@ -153,9 +154,9 @@ def test_every_code_can_be_provoked(install: Install, scan: Scan, code: str) -> 
 
 
 def test_no_code_is_without_its_test() -> None:
-    """`build-failed` belongs to the runtime, and is tested there."""
+    """`build-failed` and `probe-failed` belong to the runtime, and are tested there."""
     every = {value for name, value in vars(codes).items() if name.isupper()}
-    assert set(PROVOKED) == every - {codes.BUILD_FAILED}
+    assert set(PROVOKED) == every - {codes.BUILD_FAILED, codes.PROBE_FAILED}
 
 
 def test_seven_faults_at_once(install: Install, scan: Scan) -> None:
@@ -316,6 +317,7 @@ def test_without_a_store_nothing_is_said_of_channels(install: Install, scan: Sca
         ("check=lambda s, c: exit()", "check"),
         ("locality=lambda s: 1 / 0", "locality"),
         ('locality=lambda s: "hosted"', "locality"),
+        ("facts=lambda s, c: 1 / 0", "facts"),
     ],
 )
 def test_a_function_of_a_plugin_that_fails_is_its_plugins_fault(

@@ -14,6 +14,7 @@ from narrowgate.errors import StoreError
 from narrowgate.host.composition import Composition
 from narrowgate.host.config import Config
 from narrowgate.host.runtime import Narrowgate, open  # noqa: A004 - `narrowgate.open` is what it is called for
+from narrowgate.seams.component import Problem
 from narrowgate.values.entry import Change, EntryDraft, EntryVersion, MemoryHead, WriteReceipt
 from narrowgate.values.filters import Filter
 from narrowgate.values.identity import EntryRef
@@ -121,6 +122,10 @@ class SyncNarrowgate:
     def health(self) -> Mapping[str, str | int | float | bool]:
         """See `Narrowgate.health`."""
         return self._call(self._host.health)
+
+    def probe(self) -> tuple[Problem, ...]:
+        """See `Narrowgate.probe`."""
+        return self._call(self._host.probe)
 
 
 @contextmanager
