@@ -18,8 +18,10 @@ from narrowgate.errors import (
     ConflictError,
     DeadlineError,
     DecisionError,
+    EmbeddingError,
     EntryReferenceError,
     FilterError,
+    GenerationError,
     InputError,
     NarrowgateError,
     RerankError,
@@ -53,6 +55,9 @@ PROBLEM = Problem("need-unmet", "it needs a backend", "install one", "decision.k
         (ChannelError("sqlite.vector", "failed"), "channel-failed", exits.SEARCH),
         (DecisionError("down"), "decision-failed", exits.SEARCH),
         (RerankError("down"), "rerank-failed", exits.SEARCH),
+        (RerankError("down", code="timeout"), "rerank-failed", exits.SEARCH),
+        (EmbeddingError("down"), "embedding-failed", exits.SEARCH),
+        (GenerationError("cut"), "generation-failed", exits.SEARCH),
         (DeadlineError("late"), "deadline", exits.SEARCH),
     ],
 )
@@ -61,6 +66,16 @@ def test_every_error_has_a_code_and_an_exit_code(error: NarrowgateError, code: s
     assert error_code(error) == code
     assert exit_code(error) == ends_with
     assert as_json(error)["error"]["message"] == str(error)
+
+
+def test_the_cause_of_a_failed_search_stands_beside_its_kind() -> None:
+    """`code` says which stage failed, `cause` what went wrong underneath; without one there is no field."""
+    assert as_json(RerankError("down", code="timeout"))["error"] == {
+        "code": "rerank-failed",
+        "message": "down",
+        "cause": "timeout",
+    }
+    assert "cause" not in as_json(RerankError("down"))["error"]
 
 
 def test_every_public_error_has_a_code_of_its_own() -> None:

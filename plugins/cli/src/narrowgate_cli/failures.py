@@ -13,7 +13,9 @@ from narrowgate.errors import (
     ConflictError,
     DeadlineError,
     DecisionError,
+    EmbeddingError,
     EntryReferenceError,
+    GenerationError,
     InputError,
     NarrowgateError,
     RecallError,
@@ -29,6 +31,8 @@ _CODES: Final[tuple[tuple[type[NarrowgateError], str], ...]] = (
     (BatchRefusedError, "batch-refused"),
     (CapabilityError, "capability"),
     (ChannelError, "channel-failed"),
+    (EmbeddingError, "embedding-failed"),
+    (GenerationError, "generation-failed"),
     (DecisionError, "decision-failed"),
     (RerankError, "rerank-failed"),
     (DeadlineError, "deadline"),
@@ -40,7 +44,8 @@ _NAMES_NOTHING: Final = frozenset({"ref-unknown", "entry-unknown", "memory-unkno
 def error_code(error: NarrowgateError) -> str:
     """Return the stable code of an error: its own, or that of its kind."""
     own = getattr(error, "code", None)
-    if isinstance(own, str):
+    # The code of a failed search says what went wrong underneath (`timeout`, ...): that is the cause, not the kind.
+    if isinstance(own, str) and not isinstance(error, RecallError):
         return own
     return next((code for kind, code in _CODES if isinstance(error, kind)), "error")
 
@@ -63,6 +68,8 @@ def exit_code(error: NarrowgateError) -> int:
 def as_json(error: NarrowgateError) -> dict[str, Any]:
     """Return what a command with `--json` prints instead of its result."""
     found: dict[str, Any] = {"code": error_code(error), "message": str(error)}
+    if isinstance(error, RecallError) and error.code is not None:
+        found["cause"] = error.code
     if isinstance(error, CompositionError):
         found["problems"] = [problem_json(problem) for problem in error.problems]
     return {"error": found}
