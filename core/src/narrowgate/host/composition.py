@@ -14,7 +14,7 @@ from narrowgate.host.config import Config, section_variables, unknown_variable
 from narrowgate.host.discovery import RESERVED, Discovery, PluginRecord
 from narrowgate.host.loading import BUILD_ORDER, must_pass
 from narrowgate.host.picks import APPLICATION, PLACES, Pick, Picks
-from narrowgate.host.settings import DEFAULT, Given, Source, closest, options_of, structure
+from narrowgate.host.settings import DEFAULT, Given, Source, closest, from_variables, options_of, structure
 from narrowgate.recall.analysis import ANALYSER_VERSION
 from narrowgate.seams.component import CheckContext, Component, Locality, Problem, Seam
 
@@ -170,6 +170,7 @@ class _Planner:
         self.picks = Picks(config, injected, discovery)
         self.given: dict[str, dict[str, Given]] = {name: dict(table) for name, table in config.settings.items()}
         self.structured: dict[str, tuple[Any, tuple[Problem, ...]]] = {}
+        self.values: dict[str, Mapping[str, Given]] = {}
 
     def run(self) -> Diagnosis:
         self._disable()
@@ -225,9 +226,11 @@ class _Planner:
 
     def _settings(self, component: Component) -> tuple[Any, tuple[Problem, ...]]:
         if component.name not in self.structured:
+            given = from_variables(component.settings, self.given.get(component.name, {}), self.config.env)
+            self.values[component.name] = given
             made, problems = structure(
                 component.settings,
-                self.given.get(component.name, {}),
+                given,
                 self.config.env,
                 where=f'[settings."{component.name}"]',
                 component=component.name,
@@ -262,7 +265,7 @@ class _Planner:
             settings, problems = self._settings(pick.component)
             self.problems += problems
             name = pick.component.name
-            sources = {option: item.source for option, item in self.given.get(name, {}).items()}
+            sources = {option: item.source for option, item in self.values[name].items()}
             chosen.append(Chosen(pick.component, settings, self._origin(name), pick.source, pick.needs, sources))
         return chosen
 

@@ -84,6 +84,30 @@ def options_of(settings: type) -> dict[str, attrs.Attribute[Any]]:
     return {field.alias or field.name: field for field in attrs.fields(attrs.resolve_types(settings)) if field.init}
 
 
+VARIABLES: Final = "variables"
+"""The key of an attribute's metadata under which a settings class names environment variables of other programs."""
+
+
+def from_variables(cls: type, given: Mapping[str, Given], env: Mapping[str, str]) -> dict[str, Given]:
+    """Return `given`, with what other programs' variables say of the options that it leaves out.
+
+    An attribute declares them as `attrs.field(metadata={"variables": ("FIRST", "SECOND")})`; the first one that is set and
+    not empty is taken. They stand where the default would: whatever a configuration says wins over them, so that a variable
+    which many programs read cannot redirect a component that is configured.
+
+    Args:
+        cls: a settings class.
+        given: option -> value as written.
+        env: the environment.
+    """
+    found = dict(given)
+    for option, field in options_of(cls).items():
+        name = next((name for name in field.metadata.get(VARIABLES, ()) if env.get(name)), None)
+        if option not in found and name is not None:
+            found[option] = Given(env[name], Source("environment", name))
+    return found
+
+
 def unknown_option(name: str, known: Sequence[str], *, where: str, source: Source, component: str | None) -> Problem:
     """Return the problem of an option that does not exist, with the closest one that does."""
     near = closest(name, known)
