@@ -4,7 +4,8 @@ The rule. A route is a version and an operation: `v1` and `rerank`, or no versio
 base URL do not count. Then:
 
 1. a base that already ends in the operation is taken as it is (`http://h/v1/rerank`);
-2. a base that ends in a version (`v1`, `v1beta`, `alpha`, ...) gets the operation (`http://h/gw/cohere/v2` + `/rerank`);
+2. a base that ends in a version (`v1`, `v1beta`, `alpha`, ..., or the route's own) gets the operation
+   (`http://h/gw/cohere/v2` + `/rerank`, `http://h/api` + `/chat`);
 3. any other base gets version and operation (`http://h` + `/v1/rerank`).
 
 No segment is ever doubled, none is lost. A query stays at the end. `narrowgate check` shows the result.
@@ -36,7 +37,8 @@ def join(base_url: str, version: str, operation: str) -> str:
     parts = split(base_url)
     path = parts.path.rstrip("/")
     if not f"{path}/".endswith(f"/{operation}/"):
-        versioned = _VERSION.fullmatch(path.rpartition("/")[2]) is not None
+        last = path.rpartition("/")[2]
+        versioned = last == version or _VERSION.fullmatch(last) is not None
         path += f"/{operation}" if versioned or not version else f"/{version}/{operation}"
     return urlunsplit((parts.scheme, parts.netloc, path, parts.query, ""))
 

@@ -23,6 +23,9 @@ from narrowgate_http.settings import HttpSettings
 _REQUEST_IDS: Final = ("x-typesafe-request-id", "x-request-id", "request-id")
 
 
+_STREAMS: Final = frozenset({"application/x-ndjson", "application/ndjson", "application/jsonl", "text/event-stream"})
+"""Content types of answers in pieces, which nobody asked for."""
+
 _ERROR_BYTES: Final = 65_536
 """As much of an error's body as is read."""
 
@@ -87,6 +90,7 @@ class HttpClient:
         *,
         contents: Sequence[str] = (),
         headers: Mapping[str, str] | None = None,
+        within: float | None = None,
     ) -> Reply:
         """Send `body` and return the decoded answer, within `deadline`.
 
@@ -97,6 +101,7 @@ class HttpClient:
             body: what to send as JSON.
             contents: the texts in `body` that no message may repeat.
             headers: further headers of this request.
+            within: seconds that the caller has left, where that is less than `deadline`.
 
         Raises:
             HttpError: no usable answer; a cancellation passes as it is.
@@ -106,7 +111,7 @@ class HttpClient:
         except ValueError:
             raise HttpError("unencodable", f"{self.name}: the request is no JSON: {CURES['unencodable']}") from None
         secrets = self._secrets()
-        end = monotonic() + self.settings.deadline
+        end = monotonic() + min(self.settings.deadline, float("inf") if within is None else within)
         requests, unknown = 0, False
         for number in range(1, self.settings.retries + 2):
             attempt = _Attempt()
@@ -197,6 +202,8 @@ class HttpClient:
         except NonFiniteError:
             raise self._failure("non-finite", url, f"answered {status} with NaN or Infinity", status) from None
         except ValueError:
+            if kind in _STREAMS:
+                raise self._failure("wrong-shape", url, f"answered {status} with a stream ({kind})", status) from None
             what = f" ({kind})" if kind and len(kind) <= 40 else ""
             raise self._failure("not-json", url, f"answered {status} with something else than JSON{what}", status) from None
 
