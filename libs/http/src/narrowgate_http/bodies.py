@@ -9,6 +9,9 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 _WORD: Final = re.compile(r"\w+")
+_GUARD: Final = re.compile(r"\s*\)\]\}',?[ \t]*\r?\n")
+"""The line that some servers put before JSON so that no browser runs it as a script."""
+
 _SHOWN: Final = 200
 """The longest part of a provider's message, in characters, that is repeated."""
 
@@ -37,14 +40,17 @@ def encode(body: Any) -> bytes:
 
 
 def decode(raw: bytes) -> Any:
-    """Return the JSON value in `raw`; a byte order mark is passed over.
+    """Return the JSON value in `raw`; a byte order mark and a guard line `)]}'` are passed over.
 
     Raises:
         NonFiniteError: it holds NaN or Infinity, as words or as a number beyond the range of floats.
         ValueError: it is no JSON.
     """
     try:
-        return json.loads(raw.decode("utf-8-sig"), parse_constant=_refuse, parse_float=_finite)
+        text = raw.decode("utf-8-sig")
+        return json.loads(
+            _GUARD.sub("", text, count=1) if _GUARD.match(text) else text, parse_constant=_refuse, parse_float=_finite
+        )
     except RecursionError:
         raise ValueError("nested too deeply") from None
 
@@ -83,10 +89,16 @@ def code_in(body: Any) -> str | None:
     if not isinstance(body, Mapping):
         return None
     error = body.get("error")
-    for item in (_get(error, "code"), _get(error, "type"), body.get("code"), _get(body.get("detail"), "error_type")):
+    places = (_get(error, "code"), _get(error, "type"), body.get("code"), _get(body.get("detail"), "error_type"))
+    for item in (*places, body.get("error_type")):
         if isinstance(item, str):
             return item
     return None
+
+
+def is_too_large(body: Any) -> bool:
+    """Return whether an error body says that the request has too many tokens, also where a gateway quotes it as text."""
+    return "max_tokens_exceeded" in (code_in(body) or "") or "max_tokens_exceeded" in (words_of(body) or "")
 
 
 def _get(value: Any, key: str) -> Any:

@@ -15,7 +15,7 @@ import httpx
 
 from narrowgate.seams import Locality
 from narrowgate_http.address import locality_of, shown
-from narrowgate_http.bodies import NonFiniteError, code_in, decode, encode, scrubbed, words_of
+from narrowgate_http.bodies import NonFiniteError, code_in, decode, encode, is_too_large, scrubbed, words_of
 from narrowgate_http.failures import CURES, HttpError
 from narrowgate_http.retrying import code_of, may_retry, wait_before
 from narrowgate_http.settings import HttpSettings
@@ -194,6 +194,8 @@ class HttpClient:
             code = code_of(status)
             if code == "rate-limited" and code_in(body) == "insufficient_quota":
                 code = "quota"
+            elif code == "bad-request" and is_too_large(body):
+                code = "too-large"
             raise self._failure(code, url, f"answered {status}", status, words_of(body), private)
         if not raw.strip():
             raise self._failure("empty-body", url, f"answered {status} with an empty body", status)
