@@ -25,8 +25,9 @@ ARROWS: Final[dict[str, set[str]]] = {
     "decisions": {"errors", "values", "seams"},
     "memory": {"errors", "values", "seams", "decisions"},
     "recall": {"errors", "values", "seams", "decisions"},
-    "host": {"errors", "values", "seams", "decisions", "memory", "recall"},
-    "": {"errors", "values", "seams", "decisions", "memory", "recall", "host"},
+    "governance": {"errors", "values", "seams", "decisions"},
+    "host": {"errors", "values", "seams", "decisions", "memory", "recall", "governance"},
+    "": {"errors", "values", "seams", "decisions", "memory", "recall", "governance", "host"},
 }
 # The exceptions name the types that they carry, for readers and checkers only.
 FOR_TYPES_ONLY: Final[dict[str, set[str]]] = {"errors": {"values", "seams"}}

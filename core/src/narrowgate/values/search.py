@@ -148,6 +148,7 @@ class Verdict:
         probability: calibrated, 0..1, where the backend has one.
         score: uncalibrated, where the backend has one.
         reason: a closed, content-free code.
+        cached: whether an earlier search asked this question, so that this one did not and paid nothing.
     """
 
     rank: int
@@ -156,6 +157,7 @@ class Verdict:
     probability: float | None = None
     score: float | None = None
     reason: str | None = None
+    cached: bool = False
 
 
 @attrs.frozen
@@ -168,8 +170,9 @@ class RerankDecision:
         discarded_rank_count: ranks that a model emitted and that were dropped as duplicate or out of range; nothing else.
         used_fallback: coarse ranks stand in, since no valid selection was left. Not the decision field of that name.
         nothing_kept: the second stage judged and kept none; what is returned then is the role's explicit setting.
-        partial: a closed code when not every candidate that should have been was looked at (`unscored`, `over_budget`, ...).
+        partial: a closed code when not every candidate that should have been was looked at (`unscored`, `over-budget`, ...).
         verdicts: one for each candidate that was judged, in coarse order; empty for rerankers that do not judge singly.
+        unseen_count: how many candidates were not looked at; more than 0 only with `partial`.
     """
 
     selected_ranks: tuple[int, ...]
@@ -179,6 +182,7 @@ class RerankDecision:
     nothing_kept: bool = False
     verdicts: tuple[Verdict, ...] = ()
     partial: str | None = None
+    unseen_count: int = 0
 
 
 RerankStatus = Literal["applied", "partial", "failed", "none_relevant"]
@@ -194,11 +198,13 @@ class RerankTrace:
         component: its full name.
         policy_id: its versioned policy.
         status: see `RerankStatus`.
-        reason: why it failed, without content; `None` otherwise.
+        reason: a closed code: the cause of a failure (`timeout`, `rate-limited`, ...; `error` for one without a code),
+            `nothing-kept`, the code of a partial look, `no-valid-selection` for coarse ranks that stand in; else `None`.
         candidates: the exact coarse pool.
         decision: what it returned; `None` when it failed.
         usage: calls made, also by a failed stage.
         latency_ms: wall time, >= 0.
+        detail: what failed and what to do, as a sentence without content; `None` unless it failed.
     """
 
     component: str
@@ -209,6 +215,7 @@ class RerankTrace:
     decision: RerankDecision | None
     usage: Usage
     latency_ms: float
+    detail: str | None = None
 
 
 ChannelStatus = Literal["ok", "failed", "timeout", "incomplete", "skipped"]
@@ -281,7 +288,8 @@ class SearchPage:
         mode: the mode that really answered.
         hits: the evidence, at most `limit`, best first.
         status: `not_applied` without a second stage (or with nothing to judge), else the stage's status.
-        reason: why a second stage did not choose; `None` when it did.
+        reason: the closed code of `RerankTrace.reason`; with a second stage that was not asked `no-terms` or
+            `no-candidates`; `None` when it chose, and without one.
         usage: all that was asked of anyone.
         trace: how it came about.
     """
