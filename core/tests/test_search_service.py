@@ -338,9 +338,11 @@ async def test_coarse_on_failure_is_flagged_counted_and_warned_of_once(caplog: p
         again = await search.search(request(limit=5))
     coarse = await service(shelf(*names), Channel(LEXICAL, answer(*rows))).search(request(limit=5))
     assert page.hits == coarse.hits == again.hits
-    assert (page.status, page.reason) == ("failed", "test.reranker failed (PermissionError)")
+    assert (page.status, page.reason) == ("failed", "error")
+    assert page.trace.rerank is not None
+    assert page.trace.rerank.detail == "test.reranker failed (PermissionError)"
     assert [record.levelname for record in caplog.records] == ["WARNING"]
-    assert "sk-123" not in caplog.text + str(page.reason)
+    assert "sk-123" not in caplog.text + page.trace.rerank.detail
 
 
 async def test_nothing_found_asks_no_reranker() -> None:

@@ -290,7 +290,7 @@ def test_a_second_stage_is_told_in_json(run: Run, filled: Path, monkeypatch: pyt
     assert stage["usage"]["calls"] == len(stage["verdicts"])
     assert "rank" in run("search", "billing service", "--db", filled, "--trace").out
     nothing = run("search", "???", "--db", filled, "--json").json
-    assert (nothing["hits"], nothing["status"]) == ([], "not_applied")
+    assert (nothing["hits"], nothing["status"], nothing["reason"]) == ([], "not_applied", "no-terms")
     assert set(run("search", "billing service", "--db", filled, "--json", "--rerank", "none").json) == {"mode", "hits"}
 
 

@@ -7,11 +7,17 @@ through `checked` (or `checked_many`) and charges a failed call with `cost_of`.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable
-from typing import TypeGuard
+from typing import Final, TypeGuard
 
-from narrowgate.errors import DecisionError, RecallError
+from narrowgate.errors import DecisionError, NarrowgateError, RecallError
 from narrowgate.values.decision import NO_USAGE, DecisionOutcome, DecisionResult, Usage
+
+INVALID_ANSWER: Final = "invalid-answer"
+"""The code of an answer that breaks the contract of its port."""
+
+_CODE: Final = re.compile(r"[a-z][a-z0-9]*([-_][a-z0-9]+)*")
 
 
 def total(usages: Iterable[Usage]) -> Usage:
@@ -36,7 +42,43 @@ def cost_of(error: Exception, questions: int) -> Usage:
         questions: how many questions the call carried, >= 1.
     """
     carried = error.usage if isinstance(error, RecallError) else None
-    return carried if _is_usage(carried) else unreported(questions)
+    return carried if is_usage(carried) else unreported(questions)
+
+
+def code_of(error: BaseException) -> str | None:
+    """Return the closed, content-free name of a failure's cause: the `code` of an error of ours, `timeout` for a
+    `TimeoutError`, `None` where there is none."""
+    code = getattr(error, "code", None) if isinstance(error, NarrowgateError) else None
+    if is_code(code):
+        return code
+    return "timeout" if isinstance(error, TimeoutError) else None
+
+
+def is_code(value: object) -> TypeGuard[str]:
+    """Return whether `value` has the shape of a code: words in lower case, at most 64 characters. A sentence has not."""
+    return isinstance(value, str) and len(value) <= 64 and _CODE.fullmatch(value) is not None
+
+
+def is_usage(value: object) -> TypeGuard[Usage]:
+    """Return whether `value` is a `Usage` whose numbers are counts."""
+    return (
+        isinstance(value, Usage)
+        and all(map(_is_count, (value.calls, value.requests)))
+        and all(tokens is None or _is_count(tokens) for tokens in (value.input_tokens, value.output_tokens))
+    )
+
+
+def sum_of(answers: object, questions: int) -> Usage:
+    """Return what answers that nobody has checked say they cost; one request with unknown tokens where one says nothing.
+
+    Args:
+        answers: a sequence of objects with a `usage`.
+        questions: how many questions the call carried, >= 1.
+    """
+    if not isinstance(answers, tuple | list) or not answers:
+        return unreported(questions)
+    usages = [usage for answer in answers if is_usage(usage := getattr(answer, "usage", None))]
+    return total(usages) if len(usages) == len(answers) else unreported(questions)
 
 
 def checked(result: object) -> DecisionResult:
@@ -47,8 +89,9 @@ def checked(result: object) -> DecisionResult:
             score is not finite, or its usage is no count. Carries the result's usage where that is one.
     """
     if not isinstance(result, DecisionResult):
-        raise DecisionError(f"a decision backend must answer with a DecisionResult, not {type(result).__name__}")
-    usage = result.usage if _is_usage(result.usage) else None
+        text = f"a decision backend must answer with a DecisionResult, not {type(result).__name__}"
+        raise DecisionError(text, code=INVALID_ANSWER)
+    usage = result.usage if is_usage(result.usage) else None
     flaw = None
     if usage is None:
         flaw = "a usage that is no count"
@@ -61,7 +104,7 @@ def checked(result: object) -> DecisionResult:
     elif not isinstance(result.used_fallback, bool):
         flaw = "a used_fallback that is neither true nor false"
     if flaw is not None:
-        raise DecisionError(f"decision backend {result.policy_id!r} answered with {flaw}", usage)
+        raise DecisionError(f"decision backend {result.policy_id!r} answered with {flaw}", usage, INVALID_ANSWER)
     return result
 
 
@@ -76,27 +119,15 @@ def checked_many(results: object, questions: int) -> tuple[DecisionResult, ...]:
         DecisionError: no sequence of that many, or one of them is no verdict (see `checked`). Carries the request's cost.
     """
     if not isinstance(results, tuple | list):
-        raise DecisionError(
-            f"evaluate_many must return a tuple of results, not {type(results).__name__}", unreported(questions)
-        )
+        text = f"evaluate_many must return a tuple of results, not {type(results).__name__}"
+        raise DecisionError(text, unreported(questions), INVALID_ANSWER)
     if len(results) != questions:
-        raise DecisionError(
-            f"evaluate_many answered {len(results)} of {questions} questions: nobody knows which", unreported(questions)
-        )
+        text = f"evaluate_many answered {len(results)} of {questions} questions: nobody knows which"
+        raise DecisionError(text, unreported(questions), INVALID_ANSWER)
     try:
         return tuple(checked(result) for result in results)
     except DecisionError as error:
-        usages = [usage for result in results if _is_usage(usage := getattr(result, "usage", None))]
-        known = len(usages) == questions
-        raise DecisionError(str(error), total(usages) if known else unreported(questions)) from None
-
-
-def _is_usage(value: object) -> TypeGuard[Usage]:
-    return (
-        isinstance(value, Usage)
-        and all(map(_is_count, (value.calls, value.requests)))
-        and all(tokens is None or _is_count(tokens) for tokens in (value.input_tokens, value.output_tokens))
-    )
+        raise DecisionError(str(error), sum_of(results, questions), error.code) from None
 
 
 def _is_count(value: object) -> bool:

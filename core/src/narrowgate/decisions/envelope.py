@@ -14,7 +14,7 @@ from typing import Final
 import anyio
 from anyio.lowlevel import checkpoint_if_cancelled
 
-from narrowgate.decisions.answers import checked, checked_many, cost_of
+from narrowgate.decisions.answers import checked, checked_many, code_of, cost_of
 from narrowgate.seams.ports import DecisionBackend
 from narrowgate.values.decision import NO_USAGE, DecisionOutcome, DecisionRequest, DecisionResult
 
@@ -30,7 +30,7 @@ class FailOpen:
     A failure is any exception but a cancellation, an answer that is no verdict, or the timeout. It gives `ABSTAIN` with
     `used_fallback=True`, the cost of the failed call (see `cost_of`; a failed batch carries it on its first result), and one
     WARNING without content on the logger `narrowgate.decisions`, with the extra fields `event` (`decision.fallback`),
-    `decision_kind`, `policy_id` and `exception_type`.
+    `decision_kind`, `policy_id`, `exception_type` and `code` (the failure's own, see `code_of`; `None` where it has none).
 
     Args:
         delegate: the backend that is asked.
@@ -95,6 +95,7 @@ class FailOpen:
                 "decision_kind": decision_kind,
                 "policy_id": policy_id,
                 "exception_type": exception_type,
+                "code": code_of(error),
             },
         )
         costs = [cost_of(error, len(requests))] + [NO_USAGE] * (len(requests) - 1)

@@ -7,10 +7,11 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontext
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, Final
 
 import attrs
 
+from narrowgate.decisions.account import MeteredBackend, MeteredGenerator
 from narrowgate.errors import CompositionError, InputError, NarrowgateError
 from narrowgate.host import codes, report
 from narrowgate.host.composition import Chosen, Composition, plan
@@ -25,6 +26,8 @@ from narrowgate.values.entry import Change, EntryDraft, EntryVersion, MemoryHead
 from narrowgate.values.filters import Filter, parse_filter
 from narrowgate.values.identity import EntryRef
 from narrowgate.values.search import ChannelKind, Mode, SearchPage, SearchRequest
+
+_METERS: Final = {Seam.DECISION_BACKEND: MeteredBackend, Seam.GENERATOR: MeteredGenerator}
 
 
 class Narrowgate:
@@ -260,6 +263,9 @@ def _composition(
 
 async def _build(chosen: Chosen, built: Mapping[str, Any]) -> tuple[AbstractAsyncContextManager[Any], Any]:
     met = {seam: tuple(built[name] for name in names) for seam, names in chosen.needs.items()}
+    if chosen.component.seam is Seam.RERANKER:
+        # A reranker that is cut off cannot say what it spent: its backends say so.
+        met |= {seam: tuple(map(meter, met[seam])) for seam, meter in _METERS.items() if seam in met}
     try:
         manager = chosen.component.build(chosen.settings, Deps(met, ANALYSER_VERSION))
         return manager, await manager.__aenter__()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from narrowgate.decisions.answers import INVALID_ANSWER
 from narrowgate.errors import RerankError
 from narrowgate.values.search import Candidate, Hit, RerankDecision
 
@@ -22,17 +23,20 @@ def resolve_ranks(decision: RerankDecision, candidates: Sequence[Candidate], lim
     """
     ranks = decision.selected_ranks
     if not ranks and not decision.nothing_kept:
-        raise RerankError("the reranker selected nothing and did not say that it kept nothing", decision.usage)
+        raise _refused("the reranker selected nothing and did not say that it kept nothing", decision)
     if len(ranks) > limit:
-        raise RerankError(f"the reranker selected {len(ranks)} places; at most {limit} were asked for", decision.usage)
+        raise _refused(f"the reranker selected {len(ranks)} places; at most {limit} were asked for", decision)
     seen: set[int] = set()
     for rank in ranks:
         if type(rank) is not int or not 1 <= rank <= len(candidates) or rank in seen:
-            raise RerankError(
-                f"the reranker selected a place that is no integer of 1..{len(candidates)}, or one twice", decision.usage
-            )
+            text = f"the reranker selected a place that is no integer of 1..{len(candidates)}, or one twice"
+            raise _refused(text, decision)
         seen.add(rank)
     return tuple(as_hit(candidates[rank - 1]) for rank in ranks)
+
+
+def _refused(text: str, decision: RerankDecision) -> RerankError:
+    return RerankError(text, decision.usage, INVALID_ANSWER)
 
 
 def as_hit(candidate: Candidate) -> Hit:

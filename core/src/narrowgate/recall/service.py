@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from time import perf_counter
 from typing import Final
@@ -16,7 +17,7 @@ from narrowgate.recall.analysis import ANALYSER_VERSION, analyse_query, index_te
 from narrowgate.recall.channels import Asked, NamedChannel, ask, choose
 from narrowgate.recall.fusion import Fused, Key
 from narrowgate.recall.ranks import as_hit
-from narrowgate.recall.second_stage import Judged, NamedReranker, SecondStage
+from narrowgate.recall.second_stage import DEADLINE, NO_CANDIDATES, NO_TERMS, Judged, NamedReranker, SecondStage
 from narrowgate.recall.settings import RerankSettings, SearchSettings
 from narrowgate.seams.ports import EntryStore
 from narrowgate.values.decision import NO_USAGE, Usage
@@ -85,22 +86,23 @@ class SearchService:
             CapabilityError: the mode is not to be had.
             ChannelError: a channel failed and the mode does not go on without it.
             RerankError: the second stage failed.
-            DeadlineError: the search took longer than `[search] deadline`.
+            DeadlineError: the search took longer than `[search] deadline`, and it was not a second stage that may fail.
+                Like the others it carries what was asked of anyone until then.
         """
         started = perf_counter()
         memories = _checked(request)
         chosen = choose(self._channels, request.mode)
         query = _analysed(request.text)
         if query is None or not query.terms:
-            return _empty_page(request, chosen, query, started, self._settings.admission, self._fusion)
+            page = _empty_page(request, chosen, query, started, self._settings.admission, self._fusion)
+            return page if self._second_stage is None else attrs.evolve(page, reason=NO_TERMS)
         spent: list[Usage] = []
         try:
-            with anyio.fail_after(self._settings.deadline):
-                return await self._search(request, memories, chosen, query, started, spent)
+            with anyio.fail_after(self._settings.deadline) as scope:
+                return await self._search(request, memories, chosen, query, started, spent, scope)
         except TimeoutError as error:
-            raise DeadlineError(
-                f"the search took longer than {self._settings.deadline:g} s ([search] deadline)", sum(spent, NO_USAGE)
-            ) from error
+            text = f"the search took longer than {self._settings.deadline:g} s ([search] deadline)"
+            raise DeadlineError(text, sum(spent, NO_USAGE), DEADLINE) from error
 
     async def _search(
         self,
@@ -110,6 +112,7 @@ class SearchService:
         query: AnalysedQuery,
         started: float,
         spent: list[Usage],
+        scope: anyio.CancelScope,
     ) -> SearchPage:
         coarse_limit = request.limit
         if self._second_stage is not None:
@@ -128,7 +131,10 @@ class SearchService:
         pool = await self._pool(self._fuse(lists, query, chosen), revisions, coarse_limit, known)
         judged: Judged | None = None
         if self._second_stage is not None and pool:
-            judged = await self._second_stage.judge(query.text, pool, request.limit)
+            # The stage is cut off at the search's end by itself: there its cost is known, and how its role fails.
+            ends, scope.deadline = scope.deadline, math.inf
+            before = sum(spent, NO_USAGE)
+            judged = await self._second_stage.judge(query.text, pool, request.limit, ends=ends, spent=before)
             spent.append(judged.trace.usage)
         trace = SearchTrace(
             requested_mode=request.mode,
@@ -143,11 +149,12 @@ class SearchService:
             rerank=judged.trace if judged is not None else None,
             latency_ms=(perf_counter() - started) * 1000,
         )
+        unasked = None if self._second_stage is None else NO_CANDIDATES
         return SearchPage(
             mode=trace.mode,
             hits=judged.hits if judged is not None else tuple(as_hit(item) for item in pool[: request.limit]),
             status=judged.trace.status if judged is not None else "not_applied",
-            reason=judged.trace.reason if judged is not None else None,
+            reason=judged.trace.reason if judged is not None else unasked,
             usage=sum(spent, NO_USAGE),
             trace=trace,
         )

@@ -81,11 +81,13 @@ def _rerank_json(rerank: RerankTrace) -> dict[str, Any]:
         "policy_id": rerank.policy_id,
         "status": rerank.status,
         "reason": rerank.reason,
+        "detail": rerank.detail,
         "candidates": [{"rank": candidate.rank, **hit_json(candidate)} for candidate in rerank.candidates],
         "selected_ranks": None if decision is None else list(decision.selected_ranks),
         "discarded_rank_count": None if decision is None else decision.discarded_rank_count,
         "used_fallback": None if decision is None else decision.used_fallback,
         "nothing_kept": None if decision is None else decision.nothing_kept,
+        "unseen_count": None if decision is None else decision.unseen_count,
         "verdicts": [] if decision is None else [verdict_json(verdict) for verdict in decision.verdicts],
         "usage": usage_json(rerank.usage),
         "latency_ms": round(rerank.latency_ms, 3),
@@ -93,8 +95,8 @@ def _rerank_json(rerank: RerankTrace) -> dict[str, Any]:
 
 
 def verdict_json(verdict: Verdict) -> dict[str, Any]:
-    """Return what the second stage was told of one candidate."""
-    return {
+    """Return what the second stage was told of one candidate; `cached` is there only where an earlier search had asked."""
+    value = {
         "rank": verdict.rank,
         "outcome": str(verdict.outcome),
         "kept": verdict.kept,
@@ -102,6 +104,7 @@ def verdict_json(verdict: Verdict) -> dict[str, Any]:
         "score": verdict.score,
         "reason": verdict.reason,
     }
+    return {**value, "cached": True} if verdict.cached else value
 
 
 def usage_json(usage: Usage) -> dict[str, Any]:

@@ -108,8 +108,14 @@ def show_page(page: SearchPage) -> None:
     for channel in page.trace.channels:
         if channel.status in ("failed", "timeout", "incomplete"):
             note(f"{channel.component} {channel.status}: {channel.reason or 'no reason given'}; answered by {page.mode}")
+    rerank = page.trace.rerank
     if page.status == "failed":
-        note(f"the second stage failed, so this is coarse order: {page.reason}")
+        detail = rerank.detail if rerank is not None and rerank.detail else page.reason
+        note(f"the second stage failed, so this is coarse order: {detail}")
+    elif page.status == "partial":
+        note(f"the second stage did not look at every candidate: {page.reason}")
+    elif rerank is not None and rerank.decision is not None and rerank.decision.used_fallback and page.status == "applied":
+        note("the second stage named no candidate, so this is coarse order")
     elif page.status == "none_relevant" and page.hits:
         note("the second stage kept nothing; these are the best of the first stage, not judged evidence")
 
