@@ -1,0 +1,281 @@
+"""Policy files: TOML, read strictly. Every fault is a Problem with file and line; nothing is guessed or ignored."""
+
+from __future__ import annotations
+
+import difflib
+import re
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
+from enum import Enum
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+import attrs
+
+from narrowgate.governance.consumers import CONSUMERS
+from narrowgate.seams.component import Problem
+from narrowgate.values.assessment import GateMode, GateVerdict
+from narrowgate.values.decision import DecisionOutcome
+from narrowgate.values.policy import DecisionPolicy, FailurePolicy, PrivacyBoundary, PromotionCriteria, Thresholds
+
+E = TypeVar("E", bound=Enum)
+
+MAX_QUESTION: Final = 8192
+"""Bytes of a question in UTF-8."""
+
+REQUIRED: Final = (
+    "policy_id",
+    "decision_kind",
+    "version",
+    "consumer",
+    "mode",
+    "failure_policy",
+    "privacy_boundary",
+    "local_rules",
+    "question",
+    "subject_selector",
+    "evidence_selector",
+    "outcome_mapping",
+    "promotion_criteria",
+)
+"""The thirteen fields of a policy: each must be written, even where a default would do, so that a review sees it."""
+
+OPTIONAL: Final = ("thresholds", "effect", "languages", "author")
+
+_KEY: Final = re.compile(r"""\s*(?:"([^"]+)"|'([^']+)'|([A-Za-z0-9_-]+))\s*=""")
+_TABLE: Final = re.compile(r"\s*\[\s*([A-Za-z0-9_.\"'-]+)\s*\]")
+
+
+class _FaultError(Exception):
+    """A value that cannot be used, and what would be right."""
+
+    def __init__(self, message: str, cure: str, key: str = "") -> None:
+        super().__init__(message)
+        self.cure, self.key = cure, key
+
+
+@attrs.frozen
+class PolicyFile:
+    """What a file holds.
+
+    Attributes:
+        path: the file.
+        policy: the policy; `None` when it has a problem.
+        problems: every fault found, `bad-policy`.
+    """
+
+    path: Path
+    policy: DecisionPolicy | None
+    problems: tuple[Problem, ...]
+
+
+def read_policy(path: Path) -> PolicyFile:
+    """Read one policy file."""
+    try:
+        text = path.read_text(encoding="utf-8")
+        table = tomllib.loads(text)
+    except (OSError, UnicodeDecodeError) as error:
+        problem = Problem(
+            "bad-policy", f"{path}: the policy file cannot be read ({type(error).__name__})", "make it a readable UTF-8 file"
+        )
+        return PolicyFile(path, None, (problem,))
+    except tomllib.TOMLDecodeError as error:
+        return PolicyFile(path, None, (Problem("bad-policy", f"{path}: no valid TOML: {error}", "correct that place"),))
+    lines = _lines(text)
+    reader = _Reader(path, lines, table)
+    policy = reader.policy()
+    return PolicyFile(path, policy if not reader.problems else None, tuple(reader.problems))
+
+
+def _lines(text: str) -> dict[str, int]:
+    """Return `table.key` -> line number, for messages. Keys inside texts of several lines are passed over."""
+    found: dict[str, int] = {}
+    table, fence = "", ""
+    for number, line in enumerate(text.splitlines(), 1):
+        if fence:
+            if fence in line:
+                fence = ""
+            continue
+        header, key = _TABLE.match(line), _KEY.match(line)
+        if header:
+            table = header[1].replace('"', "").replace("'", "") + "."
+            found.setdefault(table[:-1], number)
+        elif key:
+            found.setdefault(table + next(part for part in key.groups() if part), number)
+        for mark in ('"""', "'''"):
+            if line.count(mark) % 2:
+                fence = mark
+    return found
+
+
+class _Reader:
+    """Reads one table, collecting every fault."""
+
+    def __init__(self, path: Path, lines: Mapping[str, int], table: Mapping[str, Any]) -> None:
+        self.path, self.lines, self.table = path, lines, table
+        self.problems: list[Problem] = []
+
+    def policy(self) -> DecisionPolicy | None:
+        known = (*REQUIRED, *OPTIONAL)
+        for key in self.table:
+            if key not in known:
+                near = difflib.get_close_matches(key, known, n=1)
+                self.fault(key, f"unknown field {key!r}", f"did you mean {near[0]!r}?" if near else "remove it")
+        for key in REQUIRED:
+            if key not in self.table:
+                self.fault("", f"field {key!r} is missing", f"add {key}")
+        read: dict[str, Callable[[Any], Any]] = {
+            "policy_id": lambda value: _text(value, 256),
+            "decision_kind": lambda value: _text(value, 128),
+            "version": lambda value: _text(value, 64),
+            "consumer": _consumer,
+            "mode": lambda value: _member(value, GateMode),
+            "failure_policy": lambda value: _member(value, FailurePolicy),
+            "privacy_boundary": lambda value: _member(value, PrivacyBoundary),
+            "local_rules": lambda value: _texts(value, "the full names of local rules", empty=True),
+            "question": _question,
+            "subject_selector": lambda value: _text(value, 512),
+            "evidence_selector": lambda value: _text(value, 512),
+            "outcome_mapping": _mapping,
+            "promotion_criteria": _criteria,
+            "thresholds": _thresholds,
+            "effect": lambda value: _text(value, 64),
+            "languages": lambda value: _texts(value, 'language labels, e.g. ["en", "zh"]', empty=False),
+            "author": lambda value: _text(value, 256),
+        }
+        values: dict[str, Any] = {}
+        for key, take in read.items():
+            if key in self.table:
+                try:
+                    values[key] = take(self.table[key])
+                except _FaultError as fault:
+                    self.fault(f"{key}.{fault.key}" if fault.key else key, f"{key}: {fault}", fault.cure)
+        if self.problems:
+            return None
+        policy = DecisionPolicy(**values, origin=str(self.path))
+        for key, message, cure in contradictions(policy):
+            self.fault(key, message, cure)
+        return policy
+
+    def fault(self, key: str, message: str, cure: str) -> None:
+        line = self.lines.get(key) or self.lines.get(key.partition(".")[0])
+        place = f"{self.path}:{line}" if line else str(self.path)
+        self.problems.append(Problem("bad-policy", f"{place}: {message}", cure))
+
+
+def contradictions(policy: DecisionPolicy) -> list[tuple[str, str, str]]:
+    """Return (field, what is wrong, cure) for what no policy of its consumer can be; also for policies made in Python."""
+    found = []
+    consumer = CONSUMERS.get(policy.consumer)
+    if consumer is None:
+        return [("consumer", f"no consumer is called {policy.consumer!r}", f"use one of {', '.join(CONSUMERS)}")]
+    if policy.failure_policy is not consumer.failure:
+        found.append(
+            (
+                "failure_policy",
+                f"{consumer.name} is a role that {'fails closed' if consumer.failure is FailurePolicy.FAIL_CLOSED else 'fails open'}",
+                f'write failure_policy = "{consumer.failure}"',
+            )
+        )
+    if policy.effect is not None and policy.effect not in consumer.effects:
+        names = ", ".join(repr(name) for name in consumer.effects)
+        found.append(
+            ("effect", f"{consumer.name} defines no effect {policy.effect!r}", f"use {names}" if names else "remove it")
+        )
+    if policy.mode is GateMode.ENFORCING and policy.effect is None:
+        cure = "name the effect" if consumer.effects else f"{consumer.name} may never enforce: use advisory at most"
+        found.append(("mode", "enforcing needs an effect", cure))
+    limits = policy.thresholds
+    if limits.yes_at is not None and limits.no_at is not None and limits.no_at >= limits.yes_at:
+        text = f"no_at {limits.no_at:g} is not below yes_at {limits.yes_at:g}: no answer would lie between"
+        found.append(("thresholds.no_at", text, "make no_at smaller than yes_at"))
+    return found
+
+
+def _text(value: Any, most: int) -> str:
+    if not isinstance(value, str) or not value.strip() or len(value) > most:
+        raise _FaultError("not a text of a fitting length", f"write a text of 1 to {most} characters")
+    return value
+
+
+def _texts(value: Any, what: str, *, empty: bool) -> tuple[str, ...]:
+    fits = isinstance(value, list) and all(isinstance(item, str) and item for item in value)
+    if not fits or (not value and not empty) or len(set(value)) != len(value):
+        raise _FaultError("not a list of distinct texts", f"list {what}")
+    return tuple(value)
+
+
+def _member(value: Any, kind: type[E]) -> E:
+    try:
+        return kind(value)
+    except ValueError:
+        names = ", ".join(repr(item.value) for item in kind)
+        raise _FaultError(f"{value!r} is none of {names}"[:200], f"use one of {names}") from None
+
+
+def _consumer(value: Any) -> str:
+    if value not in CONSUMERS:
+        near = difflib.get_close_matches(str(value), CONSUMERS, n=1)
+        cure = f"did you mean {near[0]!r}?" if near else f"use one of {', '.join(CONSUMERS)}"
+        raise _FaultError(f"no consumer is called {str(value)[:60]!r}", cure)
+    return str(value)
+
+
+def _table(value: Any, known: Sequence[str], what: str) -> Mapping[str, Any]:
+    if not isinstance(value, Mapping):
+        raise _FaultError("not a table", f"write a table [{what}]")
+    for key in value:
+        if key not in known:
+            near = difflib.get_close_matches(key, known, n=1)
+            cure = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(known)}"
+            raise _FaultError(f"unknown key {key!r}", cure, key)
+    return value
+
+
+def _question(value: Any) -> Mapping[str, str]:
+    table = {"en": value} if isinstance(value, str) else value
+    if not isinstance(table, Mapping) or "en" not in table:
+        raise _FaultError("no English text", 'write question = "...", or a table [question] with en and others, e.g. zh')
+    for language, text in table.items():
+        if not isinstance(text, str) or not text.strip() or len(text.encode()) > MAX_QUESTION:
+            raise _FaultError("not a text of a fitting length", f"write 1 to {MAX_QUESTION} bytes", language)
+    return dict(sorted(table.items()))
+
+
+def _mapping(value: Any) -> Mapping[DecisionOutcome, GateVerdict]:
+    table = _table(value, ("yes", "no", "abstain"), "outcome_mapping")
+    if table.get("abstain", "unknown") != "unknown":
+        raise _FaultError("an abstention is always unknown", 'write abstain = "unknown", or leave it out', "abstain")
+    found = {}
+    for outcome in (DecisionOutcome.YES, DecisionOutcome.NO):
+        said = table.get(outcome.value)
+        if said not in ("allow", "deny", "review"):
+            raise _FaultError(
+                f"{outcome.value} must be allow, deny or review", f'write {outcome.value} = "..."', outcome.value
+            )
+        found[outcome] = GateVerdict(said)
+    return found
+
+
+def _thresholds(value: Any) -> Thresholds:
+    table = _table(value, ("yes_at", "no_at"), "thresholds")
+    for key, number in table.items():
+        if isinstance(number, bool) or not isinstance(number, int | float) or not -1e9 < number < 1e9:
+            raise _FaultError("not a finite number", "write a number, e.g. 0.8", key)
+    return Thresholds(**{key: float(number) for key, number in table.items()})
+
+
+def _criteria(value: Any) -> PromotionCriteria:
+    known = {field.name: field for field in attrs.fields(PromotionCriteria)}
+    table = dict(_table(value, list(known), "promotion_criteria"))
+    for key, said in table.items():
+        if key == "languages":
+            table[key] = _texts(said, "language labels", empty=True)
+        elif isinstance(said, bool) or not isinstance(said, int | float):
+            raise _FaultError("not a number", "write a number", key)
+        elif isinstance(known[key].default, int) and not isinstance(said, int):
+            raise _FaultError("not a whole number", "write a whole number", key)
+    try:
+        return PromotionCriteria(**table)
+    except ValueError as error:
+        raise _FaultError(str(error.args[0])[:120], "correct the value") from None
