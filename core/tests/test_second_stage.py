@@ -189,6 +189,7 @@ async def test_a_fault_is_on_the_page_where_coarse_order_was_asked_for(
         (RerankDecision((2,), partial="over_budget"), "b", "partial", "over_budget"),
         (RerankDecision((), nothing_kept=True), "", "none_relevant", "nothing-kept"),
         (RerankDecision((1, 2), nothing_kept=True, used_fallback=True), "ab", "none_relevant", "nothing-kept"),
+        (RerankDecision((), nothing_kept=True, partial="over-budget", unseen_count=1), "", "none_relevant", "over-budget"),
     ],
 )
 async def test_every_outcome_is_visible_with_a_closed_code(

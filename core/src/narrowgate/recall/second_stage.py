@@ -177,7 +177,7 @@ def _status(outcome: RerankDecision | RecallError) -> tuple[RerankStatus, str | 
     if isinstance(outcome, RecallError):
         return "failed", outcome.code or FAILED
     if outcome.nothing_kept:
-        return "none_relevant", NOTHING_KEPT
+        return "none_relevant", outcome.partial or NOTHING_KEPT
     if outcome.partial is not None:
         return "partial", outcome.partial
     return "applied", NO_VALID_SELECTION if outcome.used_fallback else None
