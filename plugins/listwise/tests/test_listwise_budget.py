@@ -76,7 +76,7 @@ async def test_what_does_not_fit_is_left_out_whole_and_said(
     """The model sees whole texts of the front of the pool; the decision says `over-budget` and how many were not seen."""
     texts = ["会议改到星期四" * 40] * 6
     generator = scripted(ranks(2, 5))
-    decision = await Listwise(generator, ListwiseSettings(max_prompt_tokens=3200)).rerank("何时开会", pool(texts), 5)
+    decision = await Listwise(generator, ListwiseSettings(max_prompt_tokens=3400)).rerank("何时开会", pool(texts), 5)
     ((_, data, _),) = generator.asked
     assert [entry["text"] for entry in data["candidates"]] == texts[:2]
     assert data["max_results"] == 2
@@ -91,8 +91,8 @@ async def test_a_pool_that_fits_is_not_partial(
 ) -> None:
     """Thirty notes of usual length fit the default budget, in English and in Chinese."""
     for text in (
-        "The quarterly report is due on the first Friday of the month. " * 10,
-        "季度报告应在当月第一个星期五提交。" * 8,
+        "The quarterly report is due on the first Friday of the month. " * 9,
+        "季度报告应在当月第一个星期五提交。" * 6,
     ):
         generator = scripted(ranks(1))
         decision = await Listwise(generator).rerank("report", pool([text] * 30), 10)

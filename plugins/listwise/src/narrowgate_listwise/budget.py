@@ -19,8 +19,8 @@ from typing import Any, Final
 
 from narrowgate_listwise.prompt import INSTRUCTIONS, SCHEMA, data_of
 
-FRAME: Final = 64
-"""Tokens granted to what a server puts around the messages: roles, separators, the name of the schema."""
+FRAME: Final = 256
+"""Tokens granted to what generator and server put around it: rules of their own, roles, separators."""
 
 _LIGHT: Final = re.compile("[A-Za-z ]+")
 

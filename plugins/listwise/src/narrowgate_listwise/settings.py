@@ -21,10 +21,10 @@ class ListwiseSettings:
         max_prompt_tokens: the longest prompt in tokens, estimated from above, 2000 or more. Candidates that do not fit are
             left out whole, from the end of the pool, and the page says `partial`.
         deadline: seconds for the whole stage, finite and > 0. Below the search's own deadline (30 s by default), so that a
-            model that hangs fails this stage, by its role's rule, and not the whole search; above the generator's own, so
-            that its failure can still say what it cost.
+            model that hangs fails this stage, by its role's rule, and not the whole search; above the generator's own (25 s
+            by default for `hosted.generator`), whose failure says what it cost.
     """
 
     on_none_relevant: Literal["empty", "coarse"] = attrs.field(default="empty", validator=v.in_(("empty", "coarse")))
-    max_prompt_tokens: int = attrs.field(default=16_000, validator=[v.instance_of(int), v.ge(MIN_PROMPT_TOKENS)])
-    deadline: float = attrs.field(default=20.0, validator=[v.gt(0), v.lt(float("inf"))])
+    max_prompt_tokens: int = attrs.field(default=12_000, validator=[v.instance_of(int), v.ge(MIN_PROMPT_TOKENS)])
+    deadline: float = attrs.field(default=27.0, validator=[v.gt(0), v.lt(float("inf"))])
