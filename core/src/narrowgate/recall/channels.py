@@ -8,6 +8,7 @@ from time import perf_counter
 import anyio
 import attrs
 
+from narrowgate.decisions.account import account
 from narrowgate.errors import CapabilityError, ChannelError, NarrowgateError
 from narrowgate.recall.fusion import check_hits
 from narrowgate.seams.ports import RecallChannel
@@ -114,8 +115,9 @@ async def _ask_one(source: NamedChannel, query: ChannelQuery, seconds: float, as
     failure: Exception | None = None
     status: ChannelStatus = "ok"
     reason: str | None = None
+    cost: Usage | None = None  # of a channel that is cut off, which can neither return nor raise it
     try:
-        with anyio.fail_after(seconds):
+        with account() as spent, anyio.fail_after(seconds):
             result = await source.channel.find(query)
         check_hits(name, result.hits)
         if not result.complete:
@@ -124,11 +126,12 @@ async def _ask_one(source: NamedChannel, query: ChannelQuery, seconds: float, as
             failure, result = CapabilityError(f"{name}: {reason}", result.usage), None
     except TimeoutError as error:
         failure, result, status, reason = error, None, "timeout", f"over {seconds:g} s"
+        cost = spent.usage
     except Exception as error:  # noqa: BLE001 - third-party code; AUTO goes on without it, and the trace says why
         # Our own messages are free of content; a foreign one may hold anything, so only its type is told.
         failure, result, status = error, None, "failed"
         reason = str(error) if isinstance(error, NarrowgateError) else type(error).__name__
-    usage = result.usage if result is not None else getattr(failure, "usage", None)
+    usage = result.usage if result is not None else getattr(failure, "usage", cost)
     trace = ChannelTrace(
         component=name,
         kind=source.channel.kind,

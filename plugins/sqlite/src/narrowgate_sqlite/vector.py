@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from narrowgate.errors import ChannelError
+from narrowgate.decisions import account, code_of, spending
+from narrowgate.errors import ChannelError, NarrowgateError
 from narrowgate.seams.ports import Embedder
 from narrowgate.values.decision import Usage
 from narrowgate.values.search import ChannelHit, ChannelKind, ChannelQuery, ChannelResult
@@ -51,16 +52,24 @@ class SqliteVector:
             StoreError: `embedding-profile-mismatch`, or the file cannot be read.
             FilterError: a filter that is not known.
         """
-        usage = Usage(calls=1, requests=1)
         dimension = self._embedder.profile.dimension
-        try:
-            made = await self._embedder.embed([query.query.text], query=True)
-            vector: Floats = np.asarray(made, dtype=np.float32).reshape(dimension)
-            if not np.isfinite(vector).all():
-                raise ValueError("not finite")  # compared with anything it would only look like no match
-        except Exception as error:  # third-party code of any kind; cancellation is no Exception and passes
-            raise ChannelError(_NAME, f"{_NAME}: the embedder failed ({type(error).__name__})", usage) from error
-        return await self._store.engine.read(lambda reader: self._find(reader, query, vector, usage))
+
+        def usage() -> Usage:
+            # An embedder that keeps no account counts as one call.
+            return spent.usage or Usage(calls=1, requests=1)
+
+        with spending(usage), account() as spent:
+            try:
+                made = await self._embedder.embed([query.query.text], query=True)
+                vector: Floats = np.asarray(made, dtype=np.float32).reshape(dimension)
+                if not np.isfinite(vector).all():
+                    raise ValueError("not finite")  # compared with anything it would only look like no match
+            except Exception as error:  # third-party code of any kind; cancellation is no Exception and passes
+                # Our own messages are free of content; of a foreign one only the type is told.
+                why = str(error) if isinstance(error, NarrowgateError) else type(error).__name__
+                text = f"{_NAME}: the embedder failed ({why})"
+                raise ChannelError(_NAME, text, usage(), code_of(error)) from error
+        return await self._store.engine.read(lambda reader: self._find(reader, query, vector, usage()))
 
     def _find(self, reader: Reader, query: ChannelQuery, vector: Floats, usage: Usage) -> ChannelResult:
         clause, values = conditions(query.filters)
