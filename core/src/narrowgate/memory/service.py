@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from narrowgate.errors import InputError
+from narrowgate.errors import InputError, NarrowgateError
 from narrowgate.memory.drafts import prepare
 from narrowgate.seams.ports import Embedder, EntryStore
 from narrowgate.values.entry import (
@@ -195,7 +195,8 @@ class MemoryService:
         try:
             made = list(await self._embedder.embed(texts))
         except Exception as error:  # noqa: BLE001 - third-party code; cancellation is no Exception and passes
-            return VectorBatch(profile, {}), type(error).__name__
+            # Our own messages are free of content; of a foreign one only the type is told.
+            return VectorBatch(profile, {}), str(error) if isinstance(error, NarrowgateError) else type(error).__name__
         if len(made) != len(texts):
             return VectorBatch(profile, {}), "wrong number of vectors"
         return VectorBatch(profile, dict(zip(texts, made, strict=True))), None

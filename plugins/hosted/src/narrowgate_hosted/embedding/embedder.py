@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 import anyio
 from anyio.lowlevel import checkpoint
 
-from narrowgate.decisions import Usage, total, unreported
+from narrowgate.decisions import Usage, spending, total, unreported
 from narrowgate.errors import EmbeddingError
 from narrowgate.seams import Deps
 from narrowgate.values.entry import EmbeddingProfile
@@ -65,7 +65,8 @@ class HostedEmbedder:
         wanted = list(dict.fromkeys(text for text in texts if text.strip()))
         batches = list(batched([prefix + text for text in wanted], self._settings.batch_size, self._settings.batch_bytes))
         costs: list[Usage] = []
-        found = await self._all(batches, query, costs)
+        with spending(lambda: total(costs)):
+            found = await self._all(batches, query, costs)
         made = dict(zip(wanted, [vector for vectors in found for vector in vectors], strict=True))
         return [made[text] if text in made else nowhere(self._settings.dimension) for text in texts]
 
