@@ -55,7 +55,8 @@ class RerankSettings:
 
     Attributes:
         on_failure: `raise` (default): an error of the stage is an error of the search. `coarse`: coarse order is returned,
-            marked `failed` with its reason on every page, and a warning is logged once per cause and minute.
+            marked `failed` with its reason on every page, and a warning is logged once per cause and minute. A stage that
+            the search's deadline cuts off has failed like any other.
     """
 
     on_failure: Literal["raise", "coarse"] = attrs.field(default="raise", validator=v.in_(("raise", "coarse")))

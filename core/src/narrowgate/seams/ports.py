@@ -168,7 +168,13 @@ class Embedder(Protocol):
 
 @runtime_checkable
 class DecisionBackend(Protocol):
-    """Answers narrow questions. Raises on failure: an outage is never an abstention."""
+    """Answers narrow questions. Raises on failure: an outage is never an abstention.
+
+    A backend may also have an attribute `exact_model`: the name of the one model that answers, or `None` while that may be
+    another tomorrow (an alias like `jev-latest`). It promises that a verdict depends on the question, subject and evidence,
+    `policy_id` and that model, and on nothing else, so that verdicts may be remembered. One that computes in this process
+    may offer it for as long as its model stays loaded; one that also looks at an index has none.
+    """
 
     @property
     def policy_id(self) -> str:

@@ -7,8 +7,18 @@ from collections.abc import Sequence
 import anyio
 from anyio.lowlevel import checkpoint, checkpoint_if_cancelled
 
-from narrowgate.decisions import DecisionRequest, DecisionResult, Usage, checked, checked_many, cost_of, total, unreported
-from narrowgate.errors import DecisionError, RerankError
+from narrowgate.decisions import (
+    DecisionRequest,
+    DecisionResult,
+    Usage,
+    checked,
+    checked_many,
+    code_of,
+    cost_of,
+    total,
+    unreported,
+)
+from narrowgate.errors import DecisionError, RecallError, RerankError
 from narrowgate.seams.ports import DecisionBackend
 
 
@@ -42,7 +52,7 @@ class Asker:
         When a call fails, no further one is started, and those under way are cancelled and waited for.
 
         Raises:
-            RerankError: the first failure; carries `usage`.
+            RerankError: the first failure; carries `usage` and the failure's code.
         """
         size = self._batch_limit
         batches = [requests[start : start + size] for start in range(0, len(requests), size)]
@@ -88,12 +98,12 @@ class Asker:
             raise
         self._costs[entry] = total(result.usage for result in results)
         if any(result.used_fallback for result in results):
-            raise DecisionError("it answered for a backend that is down (used_fallback), which is no verdict")
+            text = "it answered for a backend that is down (used_fallback), which is no verdict"
+            raise DecisionError(text, code="used-fallback")
         return results
 
     def _failed(self, error: Exception) -> RerankError:
         # Only our own errors promise a message without content.
-        detail = f": {error}" if isinstance(error, DecisionError) else ""
-        return RerankError(
-            f"decision backend {self._backend.policy_id!r} failed with {type(error).__name__}{detail}", self.usage
-        )
+        detail = f": {error}" if isinstance(error, RecallError) else ""
+        text = f"decision backend {self._backend.policy_id!r} failed with {type(error).__name__}{detail}"
+        return RerankError(text, self.usage, code_of(error))

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import anyio
 
-from narrowgate.decisions import RERANK_KIND, DecisionOutcome, DecisionRequest
+from narrowgate.decisions import RERANK_KIND, DecisionOutcome, DecisionRequest, DecisionResult, spending
 from narrowgate.errors import RerankError
 from narrowgate.seams.ports import DecisionBackend
 from narrowgate.values.search import Candidate, RerankDecision, Verdict
 from narrowgate_decision.asking import Asker
+from narrowgate_decision.memory import Answers, Memory, pinned
 from narrowgate_decision.scan import Scan
 from narrowgate_decision.settings import KeepDropSettings
 
@@ -40,6 +41,7 @@ class KeepDrop:
         self._backend = backend
         self._settings = settings
         self._keep = frozenset(settings.keep)
+        self._memory = Memory(settings.cache_size) if settings.cache_size else None
 
     @property
     def policy_id(self) -> str:
@@ -62,7 +64,7 @@ class KeepDrop:
         Raises:
             ValueError: bounds.
             RerankError: a call failed, an answer was no verdict, or the deadline passed. Its `usage` counts every call that
-                was started, the failed and the cancelled ones too.
+                was started, the failed and the cancelled ones too; its `code` is the cause's, or `deadline`.
         """
         if not candidates:
             raise ValueError("candidates must hold at least one")
@@ -72,29 +74,49 @@ class KeepDrop:
             raise ValueError("candidates must come in coarse order, with ranks 1, 2, ...")
         scan = Scan([candidate.content.text for candidate in candidates], limit, self._keep)
         asker = Asker(self._backend, self._settings.max_concurrency)
-        with anyio.move_on_after(self._settings.deadline):
-            while wave := scan.wave():
-                requests = [DecisionRequest(RERANK_KIND, QUESTION, text, (query,)) for text in wave]
-                scan.learn(dict(zip(wave, await asker.ask(requests), strict=True)))
-            return self._decision(scan, asker)
+        with spending(lambda: asker.usage), anyio.move_on_after(self._settings.deadline):
+            return await self._scan(scan, asker, query)
         raise RerankError(
             f"decision backend {self._backend.policy_id!r} did not judge enough candidates within the deadline of "
             f'{self._settings.deadline:g} s: raise `deadline` in [settings."decision.keep-drop"], or lower candidate_limit',
             asker.usage,
+            "deadline",
         )
 
-    def _decision(self, scan: Scan, asker: Asker) -> RerankDecision:
+    async def _scan(self, scan: Scan, asker: Asker, query: str) -> RerankDecision:
+        model = pinned(self._backend) if self._memory is not None else None
+        answers = self._answers(model, query)
+        remembered: dict[str, DecisionResult] = {}
+        if answers is not None:
+            remembered = answers.known(scan.texts, self._backend.policy_id)
+            scan.learn(remembered)
+        while wave := scan.wave():
+            requests = [DecisionRequest(RERANK_KIND, QUESTION, text, (query,)) for text in wave]
+            verdicts = dict(zip(wave, await asker.ask(requests), strict=True))
+            scan.learn(verdicts)
+            # A backend whose model changed meanwhile does not say which of the two has answered.
+            if answers is not None and pinned(self._backend) == model:
+                answers.learn(verdicts)
+        return self._decision(scan, asker, remembered)
+
+    def _answers(self, model: str | None, query: str) -> Answers | None:
+        if self._memory is None or model is None:
+            return None
+        return self._memory.about(POLICY, QUESTION, self._backend.policy_id, model, query=query)
+
+    def _decision(self, scan: Scan, asker: Asker, remembered: Mapping[str, DecisionResult]) -> RerankDecision:
         fallback = not scan.kept and self._settings.on_nothing_kept == "coarse"
         return RerankDecision(
             selected_ranks=tuple(range(1, scan.limit + 1)) if fallback else tuple(scan.kept),
             usage=asker.usage,
             used_fallback=fallback,
             nothing_kept=not scan.kept,
-            verdicts=tuple(self._verdict(scan, place) for place in range(1, scan.reached + 1)),
+            verdicts=tuple(self._verdict(scan, place, remembered) for place in range(1, scan.reached + 1)),
         )
 
-    def _verdict(self, scan: Scan, place: int) -> Verdict:
-        result = scan.known[scan.texts[place - 1]]
+    def _verdict(self, scan: Scan, place: int, remembered: Mapping[str, DecisionResult]) -> Verdict:
+        text = scan.texts[place - 1]
+        result = scan.known[text]
         return Verdict(
             rank=place,
             outcome=result.outcome,
@@ -102,4 +124,5 @@ class KeepDrop:
             probability=result.probability,
             score=result.score,
             reason=result.reason,
+            cached=text in remembered,
         )

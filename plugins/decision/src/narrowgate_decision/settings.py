@@ -34,6 +34,8 @@ class KeepDropSettings:
         deadline: seconds for a whole scan, finite and > 0. Below the search's own deadline (30 s by default), so that a
             backend that hangs fails this stage, with its cost and by its role's rule, and not the whole search.
         max_concurrency: the most requests under way at once, >= 1; `None` for what the backend allows. The smaller holds.
+        cache_size: how many verdicts are remembered in this process, >= 0; 0 (the default) for none. Used only with a
+            backend that names the exact model which answers; with a moving alias like `jev-latest` it stays off.
     """
 
     keep: tuple[DecisionOutcome, ...] = attrs.field(
@@ -42,3 +44,4 @@ class KeepDropSettings:
     on_nothing_kept: Literal["coarse", "empty"] = attrs.field(default="coarse", validator=v.in_(("coarse", "empty")))
     deadline: float = attrs.field(default=20.0, validator=[v.gt(0), v.lt(float("inf"))])
     max_concurrency: int | None = attrs.field(default=None, validator=v.optional([v.instance_of(int), v.ge(1)]))
+    cache_size: int = attrs.field(default=0, validator=[v.instance_of(int), v.ge(0)])

@@ -44,6 +44,11 @@ class CrossEncoderBackend:
         return self._policy_id
 
     @property
+    def exact_model(self) -> str:
+        """Its policy id: the model is loaded once, and a verdict depends on the pair alone."""
+        return self._policy_id
+
+    @property
     def batch_limit(self) -> int:
         """The most questions that one `evaluate_many` takes."""
         return self._settings.batch_limit
