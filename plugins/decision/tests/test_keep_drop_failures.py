@@ -10,7 +10,7 @@ from anyio.lowlevel import checkpoint
 from hypothesis import given
 from hypothesis import strategies as st
 
-from narrowgate.decisions import DecisionOutcome, DecisionResult, Usage
+from narrowgate.decisions import DecisionOutcome, DecisionResult, FailOpen, Usage
 from narrowgate.errors import DecisionError, RerankError
 from narrowgate_decision import KeepDrop, KeepDropSettings
 
@@ -60,6 +60,56 @@ async def test_a_fault_at_any_call_is_an_error_with_its_cost(
 
 
 @pytest.mark.anyio
+@given(
+    texts=st.lists(st.sampled_from("abcdefgh"), min_size=1, max_size=12),
+    outcomes=st.fixed_dictionaries({letter: st.sampled_from(DecisionOutcome) for letter in "abcdefgh"}),
+    index=st.integers(0, 9),
+    batch_limit=st.integers(1, 9),
+    concurrency=st.integers(1, 9),
+    error=st.sampled_from([DecisionError("429", code="rate-limited"), DecisionError("?"), TimeoutError(), KeyError(SECRET)]),
+    data=st.data(),
+)
+async def test_a_fault_of_the_nth_request(scripted, pool, texts, outcomes, index, batch_limit, concurrency, error, data):
+    """Whichever request fails: nothing was asked but what the scan asks, and usage is the questions that were started."""
+    limit = data.draw(st.integers(1, len(texts)))
+
+    class FailsAt(scripted):
+        async def _send(self, requests):
+            number = self.sent
+            answers = await super()._send(requests)
+            if number == index:
+                self.failed = True
+                raise error
+            return answers
+
+    wanted = scripted(outcomes)
+    reference = await KeepDrop(wanted).rerank("q", pool(texts), limit)
+    backend = FailsAt(outcomes, batch_limit=batch_limit, concurrency=concurrency)
+    reranker = KeepDrop(backend)
+    decision, failure = None, None
+    try:
+        decision = await reranker.rerank("q", pool(texts), limit)
+    except RerankError as caught:
+        failure = caught
+    asked = backend.asked
+    assert len(asked) == len(set(asked))
+    if failure is None:
+        assert backend.sent <= index
+        assert sorted(asked) == sorted(wanted.asked)
+        assert (decision.selected_ranks, decision.usage.calls) == (reference.selected_ranks, len(asked))
+        return
+    assert backend.sent > index
+    assert failure.__cause__ is error
+    assert failure.code == {DecisionError: getattr(error, "code", None), TimeoutError: "timeout"}.get(type(error))
+    assert failure.usage == Usage(len(asked), backend.sent, None, None)
+    assert set(asked) <= set(wanted.asked)
+    assert (backend.under_way, backend.sent_after_failure) == (0, 0)
+    if concurrency == 1:
+        assert asked == wanted.asked[: len(asked)]
+        assert backend.sent == index + 1
+
+
+@pytest.mark.anyio
 @pytest.mark.parametrize(("batch_limit", "asked"), [(1, 4), (2, 8)])
 async def test_a_failure_cancels_what_hangs_beside_it(scripted, pool, batch_limit, asked):
     """The search does not wait for calls whose answers nobody wants any more; they count, nothing else is started."""
@@ -104,7 +154,30 @@ async def test_a_fallback_answer_is_no_verdict(scripted, pool):
     degraded = DecisionResult(DecisionOutcome.ABSTAIN, "x", Usage(1, 1, 4, 0), used_fallback=True)
     with pytest.raises(RerankError, match="used_fallback") as caught:
         await KeepDrop(scripted({"a": degraded})).rerank("q", pool(["a"]), 1)
-    assert caught.value.usage == Usage(1, 1, 4, 0)
+    assert (caught.value.usage, caught.value.code) == (Usage(1, 1, 4, 0), "used-fallback")
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("batch_limit", [1, 4])
+async def test_the_fail_open_envelope_cannot_serve_this_role(scripted, pool, batch_limit):
+    """An envelope that is injected as the backend still fails the stage: its abstentions would else keep everything."""
+    down = scripted(dict.fromkeys("abc", DecisionError("HTTP 503", Usage(1, 1, 0, 0))), batch_limit=batch_limit)
+    with pytest.raises(RerankError, match="used_fallback") as caught:
+        await KeepDrop(FailOpen(down)).rerank("q", pool(list("abc")), 3)
+    assert caught.value.code == "used-fallback"
+    assert caught.value.usage == Usage(1, 1, 0, 0)
+
+
+@pytest.mark.anyio
+async def test_what_a_backend_retried_is_added_up(scripted, pool):
+    """Case 43: bad JSON for 100 tokens, then a good answer for 120, is one call of two requests and 220 tokens."""
+    retried = DecisionResult(YES, "x", Usage(1, 2, 220, 2))
+    decision = await KeepDrop(scripted({"a": retried, "b": YES})).rerank("q", pool(["a", "b"]), 2)
+    assert decision.usage == Usage(2, 3, 227, 3)
+    failing = scripted({"a": retried, "b": DecisionError("invalid twice", Usage(1, 2, 220, 2))})
+    with pytest.raises(RerankError) as caught:
+        await KeepDrop(failing).rerank("q", pool(["a", "b"]), 2)
+    assert caught.value.usage == Usage(2, 4, 440, 4)
 
 
 @pytest.mark.anyio
@@ -143,9 +216,10 @@ async def test_impossible_bounds_of_a_backend_are_named(scripted, pool, bounds):
 async def test_the_deadline_ends_a_hanging_scan(scripted, pool):
     """A backend that never answers: an error that names the deadline, all requests cancelled, waited for and counted."""
     backend = scripted(dict.fromkeys(TEXTS, YES), concurrency=4, waits=never)
-    with pytest.raises(RerankError, match=r"deadline of 0\.02 s") as caught:
-        await KeepDrop(backend, KeepDropSettings(deadline=0.02)).rerank("q", pool(TEXTS), 10)
+    with pytest.raises(RerankError, match=r"deadline of 0\.2 s") as caught:
+        await KeepDrop(backend, KeepDropSettings(deadline=0.2)).rerank("q", pool(TEXTS), 10)
     assert (backend.cancelled, backend.under_way) == (4, 0)
+    assert caught.value.code == "deadline"
     assert caught.value.usage == Usage(4, 4, None, None)
 
 
@@ -155,13 +229,13 @@ async def test_the_deadline_is_for_the_whole_scan(scripted, pool):
     waves = iter([checkpoint, never])
     backend = scripted({"a": NO, "b": YES}, waits=lambda: next(waves)())
     with pytest.raises(RerankError, match="deadline") as caught:
-        await KeepDrop(backend, KeepDropSettings(deadline=0.05)).rerank("q", pool(["a", "b"]), 1)
+        await KeepDrop(backend, KeepDropSettings(deadline=0.2)).rerank("q", pool(["a", "b"]), 1)
     assert (caught.value.usage.calls, caught.value.usage.requests) == (2, 2)
 
 
 @pytest.mark.anyio
 async def test_cancellation_from_outside_passes(scripted, pool):
-    """The caller's cancellation is no failure of the stage; what was under way has ended when it arrives."""
+    """Case 39: the caller's cancellation fails no stage, nothing is asked again, and all has ended when it arrives."""
     entered = anyio.Event()
 
     async def wait_for_ever():
@@ -181,7 +255,7 @@ async def test_cancellation_from_outside_passes(scripted, pool):
         scope.cancel()
     assert scope.cancelled_caught
     assert backend.under_way == 0
-    assert backend.cancelled == backend.sent
+    assert backend.cancelled == backend.sent == 3
 
 
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])

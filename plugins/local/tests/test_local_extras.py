@@ -132,7 +132,7 @@ async def test_an_own_sentence_model_is_pooled_and_made_of_length_one(tmp_path: 
 @needs_onnx
 @pytest.mark.anyio
 async def test_an_own_cross_encoder_judges_pairs(tmp_path: Path) -> None:
-    """The logit is the score; thresholds give the outcome; a batch equals asking one by one and is one request. It pins itself."""
+    """The logit is the score; thresholds give the outcome; a batch equals asking one by one. It pins its model."""
     save_tokenizer(tmp_path)
     save_model(tmp_path, pairs=True, width=1)
     maker = cross_encoder.make(CrossEncoderSettings(path=tmp_path, keep_at=4.0, drop_below=3.0))
