@@ -51,7 +51,7 @@ class EndpointReranker:
         `memory.rerank.api.v1;dialect=cohere;model=rerank-v3.5;unscored=drop`; `options` are there as a digest.
         """
         settings = self._settings
-        parts = [POLICY, f"dialect={settings.asked.name}", f"model={settings.model or ''}"]
+        parts = [POLICY, f"dialect={settings.asked.name}", *([f"model={settings.model}"] if settings.model else [])]
         if settings.score_range is not None:
             parts.append("range={:g}..{:g}".format(*settings.score_range))
         if settings.min_score is not None:
