@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from narrowgate.recall.admission import STRICT_COSINE, admit_lexical, admit_vector, needs_text, required_matches
+from narrowgate.recall.admission import STRICT_COSINE, admit_lexical, needs_text, required_matches, vector_bar
 from narrowgate.recall.analysis import analyse_query, index_terms
 
 
@@ -56,16 +56,8 @@ def test_a_query_without_terms_admits_nothing(preset: str) -> None:
 
 
 def test_vector_bar_is_the_models_own_or_the_specs() -> None:
-    """A cosine at the bar is in, below it is out; 0.3 where a model names none."""
+    """0.3 where a model names none; 0 is a bar as well."""
     assert STRICT_COSINE == 0.3
-    assert admit_vector(0.3)
-    assert not admit_vector(0.2999)
-    assert admit_vector(0.12, threshold=0.1)
-    assert not admit_vector(0.5, threshold=0.78)
-
-
-@given(st.floats(-1, 1), st.floats(-1, 1), st.floats(-1, 1))
-def test_a_higher_cosine_is_never_refused_where_a_lower_one_is_admitted(low: float, high: float, bar: float) -> None:
-    """Admission by cosine is monotone."""
-    low, high = sorted((low, high))
-    assert admit_vector(high, bar) >= admit_vector(low, bar)
+    assert vector_bar() == 0.3
+    assert vector_bar(0.1) == 0.1
+    assert vector_bar(0.0) == 0.0

@@ -152,14 +152,16 @@ async def test_hits_carry_exact_identity_text_and_channels() -> None:
     assert (page.mode, page.status, page.trace.rerank) == (Mode.HYBRID, "not_applied", None)
 
 
-async def test_channel_depth_is_four_times_the_pool_and_at_least_a_hundred_and_twenty() -> None:
-    """max(4 * coarse limit, 120); with a second stage the pool is max(limit, candidate_limit)."""
-    lexical = Channel(LEXICAL, answer(("a", 1, 3.0)))
+async def test_channel_depth_is_four_times_the_pool() -> None:
+    """At least 32 of a channel alone, 120 of a fused one; the pool of a second stage is max(limit, candidate_limit)."""
+    lexical, vector = Channel(LEXICAL, answer(("a", 1, 3.0))), Channel(VECTOR, answer(("a", 1, 0.9)))
     await service(shelf("a"), lexical).search(request(limit=3))
-    await service(shelf("a"), lexical).search(request(limit=10))
+    await service(shelf("a"), lexical, vector).search(request(limit=10, mode=Mode.LEXICAL))
     reranker = Reranker(lambda pool, limit: RerankDecision((1,)))
     await service(shelf("a"), lexical, reranker=reranker, candidate_limit=40).search(request(limit=10))
-    assert [query.limit for query in lexical.asked] == [120, 120, 160]
+    await service(shelf("a"), lexical, vector).search(request(limit=3))
+    await service(shelf("a"), lexical, vector).search(request(limit=50))
+    assert [query.limit for query in lexical.asked] == [32, 40, 160, 120, 200]
 
 
 async def test_only_the_places_of_the_pool_are_read_from_the_store() -> None:

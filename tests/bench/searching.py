@@ -14,8 +14,8 @@ import numpy as np
 from corpus import Corpus
 from parts import MEMORY, HashEmbedder, opened, recorded
 
-DEPTH: Final = 120
-"""Candidates that the bare product picks: about as many as a channel is asked for."""
+DEPTHS: Final = {"vector": 40, "hybrid": 120}
+"""Candidates that the bare product picks: as many as the channel is asked for in that mode."""
 
 RATIO: Final = 1.5
 
@@ -54,37 +54,38 @@ class Timing:
 async def measure(file: Path, corpus: Corpus) -> list[Timing]:
     """Return a timing for each mode on a file that holds `corpus`."""
     embedder = HashEmbedder()
-    statements = await _statements(file, corpus.queries, embedder)
+    statements = {mode: await _statements(file, corpus.queries, embedder, mode) for mode in ("lexical", "hybrid")}
     matrix = embedder.vectors(corpus.texts)
     db = apsw.Connection(str(file), flags=apsw.SQLITE_OPEN_READONLY)
     db.execute("PRAGMA cache_size = -32768; PRAGMA mmap_size = 1073741824").fetchall()
 
-    def words(query: str) -> None:
-        for statement in statements[query]:
+    def words(query: str, mode: str = "lexical") -> None:
+        for statement in statements[mode][query]:
             db.execute(statement.sql, statement.bindings).fetchall()
 
-    def vectors(query: str) -> None:
+    def vectors(query: str, mode: str = "vector") -> None:
+        depth = min(DEPTHS[mode], len(matrix))
         scores = matrix @ embedder.vectors([query])[0]
-        best = np.argpartition(scores, -min(DEPTH, len(scores)))[-DEPTH:]
+        best = np.argpartition(scores, -depth)[-depth:]
         best[np.argsort(-scores[best])].tolist()
 
     def both(query: str) -> None:
-        words(query)
-        vectors(query)
+        words(query, "hybrid")
+        vectors(query, "hybrid")
 
     floors: dict[str, Callable[[str], None]] = {"lexical": words, "vector": vectors, "hybrid": both}
     async with opened(file, embedder) as gate:
         return [await _mode(gate, mode, floor, corpus.queries) for mode, floor in floors.items()]
 
 
-async def _statements(file: Path, queries: Sequence[str], embedder: HashEmbedder) -> dict[str, list[Any]]:
-    """Return, for each query, the MATCH statements that its search really sends."""
+async def _statements(file: Path, queries: Sequence[str], embedder: HashEmbedder, mode: str) -> dict[str, list[Any]]:
+    """Return, for each query, the MATCH statements that its search in a mode really sends."""
     found = {}
     with recorded(lambda sql: " MATCH " in sql) as statements:
         async with opened(file, embedder) as gate:
             for query in queries:
                 statements.clear()
-                await gate.search(query, memory=MEMORY, mode="lexical")
+                await gate.search(query, memory=MEMORY, mode=mode)
                 found[query] = list(statements)
     if not any(found.values()):
         raise RuntimeError("no MATCH statement was seen: the floor would be empty")

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from sqlite_parts import HashEmbedder, disagreements, opened, put
 
 from narrowgate.errors import ChannelError, FilterError, StoreError
@@ -14,6 +16,7 @@ from narrowgate.values.decision import Usage
 from narrowgate.values.entry import SetActive, VectorBatch
 from narrowgate.values.filters import Filter, parse_filter
 from narrowgate.values.search import ChannelKind
+from narrowgate_sqlite._matrix import Segment, best
 from narrowgate_sqlite.settings import VectorSettings
 
 pytestmark = pytest.mark.anyio
@@ -193,3 +196,25 @@ async def test_a_failing_embedder_is_a_failing_channel(file: Path):
             assert caught.value.channel == "sqlite.vector"
             assert caught.value.usage == Usage(calls=1, requests=1)
             assert "query" not in str(caught.value)
+
+
+@given(
+    st.integers(0, 2**32 - 1),
+    st.integers(0, 5000),
+    st.integers(1, 130),
+    st.sampled_from([2, 50, 10**6]),
+    st.sampled_from([0.0, 0.3, 0.99, 1.0]),
+)
+def test_the_best_are_those_of_a_full_sort(seed: int, count: int, limit: int, levels: int, dead: float):
+    """However many rows there are, are dead or tie: by score, then by entry, and nothing that is dead."""
+    dice = np.random.default_rng(seed)
+    values = (dice.integers(-levels, levels + 1, count) / levels).astype(np.float32)
+    values[dice.random(count) < dead] = -np.inf
+    ids = dice.permutation(count).astype(np.int64)
+    alive = np.ones(count, dtype=np.bool_)
+    segment = Segment(1, 0, count, np.empty((count, 0), dtype=np.float32), ids, [], alive, count)
+    rows, found = best(values, segment, limit)
+    scored = [(-round(float(value), 6), int(ids[row]), row) for row, value in enumerate(values) if value > -np.inf]
+    expected_rows = sorted(scored)[:limit]
+    assert rows.tolist() == [row for _, _, row in expected_rows]
+    assert found.tolist() == [-score for score, _, _ in expected_rows]

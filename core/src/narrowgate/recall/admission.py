@@ -46,11 +46,10 @@ def admit_lexical(preset: Preset, query: AnalysedQuery, terms: Collection[str] =
     return needed > 0 and sum(term in terms for term in query.terms) >= needed
 
 
-def admit_vector(score: float, threshold: float | None = None) -> bool:
-    """Tell whether a hit of a vector channel is admitted; the presets do not differ here.
+def vector_bar(threshold: float | None = None) -> float:
+    """Return the least cosine with which a hit of a vector channel is admitted; the presets do not differ here.
 
     Args:
-        score: its cosine, -1..1.
         threshold: the cosine below which a candidate is noise for the model in use; `None` means `STRICT_COSINE`.
     """
-    return score >= (STRICT_COSINE if threshold is None else threshold)
+    return STRICT_COSINE if threshold is None else threshold

@@ -92,8 +92,9 @@ async def ask(chosen: Sequence[NamedChannel], query: ChannelQuery, mode: Mode, s
         await _ask_one(chosen[0], query, seconds, asked)
     else:
         async with anyio.create_task_group() as tasks:
-            for item in chosen:
+            for item in chosen[1:]:
                 tasks.start_soon(_ask_one, item, query, seconds, asked)
+            await _ask_one(chosen[0], query, seconds, asked)
         asked.sort(key=lambda item: chosen.index(item.source))
     failed = [item for item in asked if item.result is None]
     if failed and (mode is not Mode.AUTO or len(failed) == len(asked)):

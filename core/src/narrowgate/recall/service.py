@@ -12,16 +12,16 @@ import attrs
 
 from narrowgate.errors import CapabilityError, DeadlineError, FilterError, InputError, TextError
 from narrowgate.recall import fusion
-from narrowgate.recall.admission import admit_lexical, admit_vector, needs_text
+from narrowgate.recall.admission import admit_lexical, needs_text, vector_bar
 from narrowgate.recall.analysis import ANALYSER_VERSION, analyse_query, index_terms
 from narrowgate.recall.channels import Asked, NamedChannel, ask, choose
-from narrowgate.recall.fusion import Fused, Key
+from narrowgate.recall.fusion import Fused
 from narrowgate.recall.ranks import as_hit
 from narrowgate.recall.second_stage import DEADLINE, NO_CANDIDATES, NO_TERMS, Judged, NamedReranker, SecondStage
 from narrowgate.recall.settings import RerankSettings, SearchSettings
+from narrowgate.recall.texts import Texts
 from narrowgate.seams.ports import EntryStore
 from narrowgate.values.decision import NO_USAGE, Usage
-from narrowgate.values.entry import EntryVersion
 from narrowgate.values.filters import Filter
 from narrowgate.values.identity import check_id
 from narrowgate.values.search import (
@@ -40,8 +40,12 @@ from narrowgate.values.search import (
 __all__ = ["NamedChannel", "NamedReranker", "SearchService"]
 
 MIN_DEPTH: Final = 120
-"""The fewest candidates that a channel is asked for. Spec 1.4 has 32; measured, that cuts a weak channel's list too early
-(docs/adr/0003-fusion.md)."""
+"""The fewest candidates that a channel is asked for whose list is fused with another or thinned out by `strict`. Spec 1.4
+has 32; measured, that cuts a weak channel's list too early (docs/adr/0003-fusion.md)."""
+
+MIN_DEPTH_ALONE: Final = 32
+"""The fewest candidates that a channel is asked for which answers alone: its order stands, so that a longer list changes
+nothing (spec 1.4)."""
 
 
 class SearchService:
@@ -117,18 +121,17 @@ class SearchService:
         coarse_limit = request.limit
         if self._second_stage is not None:
             coarse_limit = max(request.limit, self._settings.candidate_limit)
-        depth = max(4 * coarse_limit, MIN_DEPTH)
         asked = await ask(
             chosen,
-            ChannelQuery(query, memories, tuple(request.filters), depth, self._contents(chosen, coarse_limit, depth)),
+            ChannelQuery(query, memories, tuple(request.filters), *self._wanted(chosen, coarse_limit)),
             request.mode,
             self._settings.channel_deadline,
         )
         spent.extend(item.trace.usage for item in asked)
         revisions = _pinned(asked)
-        known = _given(asked, revisions)
-        lists = await self._admit(asked, query, revisions, known)
-        pool = await self._pool(self._fuse(lists, query, chosen), revisions, coarse_limit, known)
+        texts = Texts(self._store, asked, revisions)
+        lists = await self._admit(asked, query, texts)
+        pool = await _pool(self._fuse(lists, query, chosen), coarse_limit, texts)
         judged: Judged | None = None
         if self._second_stage is not None and pool:
             # The stage is cut off at the search's end by itself: there its cost is known, and how its role fails.
@@ -159,15 +162,21 @@ class SearchService:
             trace=trace,
         )
 
-    def _contents(self, chosen: Sequence[NamedChannel], size: int, depth: int) -> int:
-        """Return how many entries a channel had best read with its hits: none of several channels, whose best are mixed."""
+    def _wanted(self, chosen: Sequence[NamedChannel], size: int) -> tuple[int, int]:
+        """Return how many hits to ask each channel for, and of how many of them to have the entries at once.
+
+        Which hits of several channels are the best is not known before they are fused. Twice the pool of each held all
+        of it for more than nine questions of ten (docs/adr/0003-fusion.md).
+        """
+        deep = max(4 * size, MIN_DEPTH)
         if len(chosen) > 1:
-            return 0
-        judged = chosen[0].channel.kind is ChannelKind.LEXICAL and needs_text(self._settings.admission)
-        return depth if judged else size
+            return deep, 2 * size
+        if chosen[0].channel.kind is ChannelKind.LEXICAL and needs_text(self._settings.admission):
+            return deep, deep
+        return max(4 * size, MIN_DEPTH_ALONE), size
 
     async def _admit(
-        self, asked: Sequence[Asked], query: AnalysedQuery, revisions: Mapping[str, int], known: dict[Key, EntryVersion]
+        self, asked: Sequence[Asked], query: AnalysedQuery, texts: Texts
     ) -> dict[ChannelKind, Sequence[ChannelHit]]:
         """Return each channel's hits that pass admission; those that do not never come back to fill the limit."""
         preset = self._settings.admission
@@ -177,13 +186,15 @@ class SearchService:
                 continue
             hits: Sequence[ChannelHit] = item.result.hits
             if item.kind is ChannelKind.VECTOR:
-                hits = [hit for hit in hits if admit_vector(hit.score, item.source.threshold)]
+                bar = vector_bar(item.source.threshold)
+                hits = [hit for hit in hits if hit.score >= bar]
             elif needs_text(preset) and hits:
-                await self._read(hits, revisions, known)
+                keys = [hit[:3] for hit in hits]
+                known = await texts.read(keys)
                 hits = [
                     hit
-                    for hit in hits
-                    if (found := known.get((hit.memory, hit.entry, hit.version))) is not None
+                    for hit, key in zip(hits, keys, strict=True)
+                    if (found := known.get(key)) is not None
                     and admit_lexical(preset, query, set(index_terms(found.content.text)))
                 ]
             lists[item.kind] = hits
@@ -196,32 +207,6 @@ class SearchService:
             return fusion.rrf(lists, self._weights)
         floor = next((item.threshold for item in chosen if item.threshold is not None), 0.0)
         return fusion.fuse(lists, terms=len(query.terms), floor=floor, weights=self._weights)
-
-    async def _read(self, hits: Sequence[ChannelHit], revisions: Mapping[str, int], known: dict[Key, EntryVersion]) -> None:
-        """Add to `known` those of `hits` that are not in it and were current and active at the pinned revisions."""
-        missing = [hit for hit in hits if hit[:3] not in known]
-        if missing:
-            known |= await self._store.resolve(revisions, missing)
-
-    async def _pool(
-        self, fused: Sequence[Fused], revisions: Mapping[str, int], size: int, known: dict[Key, EntryVersion]
-    ) -> list[Candidate]:
-        """Return the first `size` fused candidates that were current and active at the pinned revisions.
-
-        Channels may have seen different revisions while another process wrote: what is not in the pinned one is left out,
-        so that a page never mixes two. Only as many texts are read as the pool has places.
-        """
-        pool: list[Candidate] = []
-        position = 0
-        while len(pool) < size and position < len(fused):
-            part = fused[position : position + size - len(pool)]
-            position += len(part)
-            await self._read([ChannelHit(*item.key, item.score) for item in part], revisions, known)
-            for item in part:
-                version = known.get(item.key)
-                if version is not None:
-                    pool.append(_candidate(len(pool) + 1, item, version))
-        return pool
 
 
 def _checked(request: SearchRequest) -> tuple[str, ...]:
@@ -256,32 +241,43 @@ def _pinned(asked: Sequence[Asked]) -> dict[str, int]:
     return revisions
 
 
-def _given(asked: Sequence[Asked], revisions: Mapping[str, int]) -> dict[Key, EntryVersion]:
-    """Return the entries that channels read with their hits, as far as they stand at the pinned revisions.
-
-    A channel is third-party code: an entry under another key than its own is not taken. The store is asked instead.
-    """
-    known: dict[Key, EntryVersion] = {}
-    for item in asked:
-        if item.result is not None:
-            for key, version in item.result.contents.items():
-                ref = version.ref
-                if (ref.memory, ref.entry, ref.version) == key and version.active and ref.revision == revisions.get(ref.memory):
-                    known[key] = version
-    return known
-
-
 def _real_mode(asked: Sequence[Asked]) -> Mode:
     kinds = {item.kind for item in asked if item.result is not None}
     return Mode.HYBRID if len(kinds) > 1 else Mode(kinds.pop().value)
 
 
 def _admitted(item: Asked, lists: Mapping[ChannelKind, Sequence[ChannelHit]]) -> ChannelTrace:
-    return attrs.evolve(item.trace, admitted=len(lists.get(item.kind, ())))
+    trace = item.trace
+    return ChannelTrace(
+        trace.component,
+        trace.kind,
+        trace.status,
+        trace.reason,
+        trace.found,
+        len(lists.get(trace.kind, ())),
+        trace.latency_ms,
+        trace.pruned_terms,
+        trace.usage,
+    )
 
 
-def _candidate(rank: int, item: Fused, version: EntryVersion) -> Candidate:
-    return Candidate(rank, version.ref, version.content, item.score, item.matched_by)
+async def _pool(fused: Sequence[Fused], size: int, texts: Texts) -> list[Candidate]:
+    """Return the first `size` fused candidates that were current and active at the pinned revisions.
+
+    Channels may have seen different revisions while another process wrote: what is not in the pinned one is left out, so
+    that a page never mixes two. Only as many texts are read as the pool has places.
+    """
+    pool: list[Candidate] = []
+    position = 0
+    while len(pool) < size and position < len(fused):
+        part = fused[position : position + size - len(pool)]
+        position += len(part)
+        known = await texts.read([item.key for item in part])
+        for item in part:
+            version = known.get(item.key)
+            if version is not None:
+                pool.append(Candidate(len(pool) + 1, version.ref, version.content, item.score, item.matched_by))
+    return pool
 
 
 def _empty_page(

@@ -21,6 +21,7 @@ from narrowgate_sqlite._sql import fetch_rows
 _CHUNK: Final = 4096
 _SMALLEST: Final = 256
 _MARGIN: Final = 2e-6
+_BLOCK: Final = 32
 
 Floats = NDArray[np.float32]
 Ints = NDArray[np.int64]
@@ -164,13 +165,23 @@ def best(values: Floats, segment: Segment, limit: int) -> tuple[Ints, Any]:
     Scores are rounded to six decimals, about what float32 carries, so that equal vectors tie wherever their rows stand; and
     lie in -1..1.
     """
-    places = None
-    if len(values) > limit:
-        edge = np.partition(values, len(values) - limit)[len(values) - limit]
-        if edge > -np.inf:
-            places = np.flatnonzero(values >= edge - _MARGIN)
-    if places is None:
-        places = np.flatnonzero(values > -np.inf)
-    rounded = np.clip(np.round(values[places].astype(np.float64), 6), -1.0, 1.0)
+    places = np.flatnonzero(values >= _edge(values, limit) - _MARGIN)
+    places = places[values[places] > -np.inf]
+    rounded = np.minimum(np.maximum(np.round(values[places].astype(np.float64), 6), -1.0), 1.0)
     order = np.lexsort((segment.ids[places], -rounded))[:limit]
     return places[order], rounded[order]
+
+
+def _edge(values: Floats, limit: int) -> np.float32:
+    """Return a value that at least `limit` values reach, and not many more; minus infinity when there are fewer.
+
+    Values are looked at in blocks: `limit` blocks whose largest reaches the edge hold `limit` values that do. Their maxima
+    cost a pass over memory, where finding the edge among all values costs several.
+    """
+    blocks = len(values) // _BLOCK
+    if blocks > limit:
+        values = values[: blocks * _BLOCK].reshape(_BLOCK, blocks).max(axis=0)
+    if len(values) <= limit:
+        return np.float32(-np.inf)
+    found: np.float32 = np.partition(values, len(values) - limit)[len(values) - limit]
+    return found

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -140,10 +140,35 @@ def resolve(
     return found
 
 
+class Contents(Mapping[tuple[str, str, int], EntryVersion]):
+    """Entries by (memory, entry, version), as rows: each becomes a value when it is asked for, which a search does for some.
+
+    Args:
+        revisions: name -> revision of their memories when they were read.
+        rows: key -> columns for `version_of`, of current versions of active entries.
+    """
+
+    def __init__(self, revisions: Mapping[str, int], rows: Mapping[tuple[str, str, int], Sequence[Any]]) -> None:
+        self._revisions, self._rows = revisions, rows
+
+    def __getitem__(self, key: tuple[str, str, int]) -> EntryVersion:
+        """Return the entry."""
+        memory, entry, version = key
+        return version_of(memory, self._revisions[memory], entry, version, True, self._rows[key])  # noqa: FBT003
+
+    def __iter__(self) -> Iterator[tuple[str, str, int]]:
+        """Yield the keys."""
+        return iter(self._rows)
+
+    def __len__(self) -> int:
+        """Return how many there are."""
+        return len(self._rows)
+
+
 def contents(
     db: apsw.Connection, names: Mapping[int, str], revisions: Mapping[str, int], entries: Sequence[int]
-) -> dict[tuple[str, str, int], EntryVersion]:
-    """Return, by (memory, entry, version), the current versions of active entries that are given by number.
+) -> Contents:
+    """Return the current versions of active entries that are given by number.
 
     Args:
         db: inside a read transaction.
@@ -151,16 +176,13 @@ def contents(
         revisions: name -> revision of the memories in this transaction.
         entries: numbers of active entries.
     """
-    rows = db.execute(
+    rows = fetch_rows(
+        db,
         f"SELECT e.id, e.name, e.version, {CONTENT_COLUMNS} FROM json_each(?) j "  # noqa: S608
         "CROSS JOIN entries e ON e.id = j.value CROSS JOIN versions v ON v.id = e.current",
         (f"[{','.join(map(str, entries))}]",),
     )
-    found = {}
-    for number, entry, version, *row in rows:
-        memory = names[number >> SHIFT]
-        found[memory, entry, version] = version_of(memory, revisions[memory], entry, version, True, row)  # noqa: FBT003
-    return found
+    return Contents(revisions, {(names[row[0] >> SHIFT], row[1], row[2]): row[3:] for row in rows})
 
 
 def _read_active(db: apsw.Connection, ref: EntryRef) -> EntryVersion | None:

@@ -7,12 +7,12 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 from narrowgate.seams.ports import TermStatistics
-from narrowgate.values.search import ChannelHit, ChannelKind, ChannelQuery, ChannelResult
+from narrowgate.values.search import ChannelKind, ChannelQuery, ChannelResult
 from narrowgate_sqlite._engine import Reader
 from narrowgate_sqlite._filters import conditions
 from narrowgate_sqlite._read import contents, memory_numbers
 from narrowgate_sqlite._schema import SHIFT
-from narrowgate_sqlite._sql import fetch_value
+from narrowgate_sqlite._sql import as_hit, fetch_rows, fetch_value
 from narrowgate_sqlite.settings import LexicalSettings
 from narrowgate_sqlite.store import SqliteStore
 
@@ -71,8 +71,8 @@ class SqliteLexical:
             f"{_FILTERED if clause else ''} WHERE lexical MATCH ?{where}{clause} ORDER BY score, lexical.rowid LIMIT ?) h "
             "CROSS JOIN entries e ON e.id = h.id ORDER BY h.score, e.name"
         )
-        rows = db.execute(sql, (match_expression(terms), *bound, *values, query.limit)).fetchall()
-        hits = tuple([ChannelHit(names[number >> SHIFT], name, version, -score) for number, name, version, score in rows])
+        rows = fetch_rows(db, sql, (match_expression(terms), *bound, *values, query.limit))
+        hits = tuple([as_hit((names[number >> SHIFT], name, version, -score)) for number, name, version, score in rows])
         texts = contents(db, names, revisions, [row[0] for row in rows[: query.contents]]) if query.contents else {}
         return ChannelResult(hits, revisions, pruned_terms=pruned, contents=texts)
 

@@ -20,7 +20,7 @@ from narrowgate_sqlite._filters import conditions
 from narrowgate_sqlite._matrix import Floats, Ints, Segment, best, follow, load, scores
 from narrowgate_sqlite._read import contents
 from narrowgate_sqlite._schema import SHIFT, get_meta
-from narrowgate_sqlite._sql import fetch_rows
+from narrowgate_sqlite._sql import as_hit, fetch_rows
 from narrowgate_sqlite.settings import VectorSettings
 from narrowgate_sqlite.store import SqliteStore
 
@@ -96,7 +96,7 @@ class SqliteVector:
             else:
                 rows, found = best(near, segment, query.limit)
             labels, places = segment.labels, rows.tolist()
-            hits += [ChannelHit(memory, *labels[row], score) for row, score in zip(places, found.tolist(), strict=True)]
+            hits += [as_hit((memory, *labels[row], score)) for row, score in zip(places, found.tolist(), strict=True)]
             for row in places[: query.contents]:
                 numbers[labels[row][0]] = int(segment.ids[row])
         if len(segments) > 1:
