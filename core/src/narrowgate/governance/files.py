@@ -170,13 +170,9 @@ def contradictions(policy: DecisionPolicy) -> list[tuple[str, str, str]]:
     if consumer is None:
         return [("consumer", f"no consumer is called {policy.consumer!r}", f"use one of {', '.join(CONSUMERS)}")]
     if policy.failure_policy is not consumer.failure:
-        found.append(
-            (
-                "failure_policy",
-                f"{consumer.name} is a role that {'fails closed' if consumer.failure is FailurePolicy.FAIL_CLOSED else 'fails open'}",
-                f'write failure_policy = "{consumer.failure}"',
-            )
-        )
+        how = "closed" if consumer.failure is FailurePolicy.FAIL_CLOSED else "open"
+        cure = f'write failure_policy = "{consumer.failure}"'
+        found.append(("failure_policy", f"{consumer.name} is a role that fails {how}", cure))
     if policy.effect is not None and policy.effect not in consumer.effects:
         names = ", ".join(repr(name) for name in consumer.effects)
         found.append(

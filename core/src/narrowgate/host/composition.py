@@ -9,11 +9,12 @@ from typing import Any
 import attrs
 
 from narrowgate.errors import CompositionError
-from narrowgate.host import codes, needs, report
+from narrowgate.host import codes, needs, policies, report
 from narrowgate.host.config import Config, section_variables, unknown_variable
 from narrowgate.host.discovery import RESERVED, Discovery, PluginRecord
 from narrowgate.host.loading import BUILD_ORDER, must_pass
 from narrowgate.host.picks import APPLICATION, PLACES, Pick, Picks
+from narrowgate.host.policies import PlannedPolicy
 from narrowgate.host.settings import DEFAULT, Given, Source, closest, from_variables, options_of, structure
 from narrowgate.recall.analysis import ANALYSER_VERSION
 from narrowgate.seams.component import CheckContext, Component, Locality, Problem, Seam
@@ -65,12 +66,14 @@ class Composition:
         config: the configuration.
         records: every installed plugin.
         warnings: what an operator should know.
+        policies: the policies that take part.
     """
 
     chosen: tuple[Chosen, ...]
     config: Config
     records: tuple[PluginRecord, ...]
     warnings: tuple[Problem, ...]
+    policies: tuple[PlannedPolicy, ...] = ()
 
     def of(self, seam: Seam) -> tuple[Chosen, ...]:
         """Return the components of one seam, in configuration order."""
@@ -83,11 +86,13 @@ class Composition:
             items = self.of(seam)
             source = items[0].source if items else str(self.config.source(f"use.{place}"))
             rows.append(Row(f"use.{place}", ", ".join(item.name for item in items) or "none", source))
-        for section in ("search", "rerank", "privacy", "plugins"):
+        for section in ("search", "rerank", "privacy", "policies", "plugins"):
             instance = getattr(self.config, section)
             for option in options_of(type(instance)):
                 path = f"{section}.{option}"
                 rows.append(Row(path, _shown(getattr(instance, option)), str(self.config.source(path))))
+        sources = {item.policy.policy_id: item.policy.origin for item in self.policies}
+        rows += [Row(f"policy.{name}", line, sources[name]) for name, line in policies.describe(self.policies).items()]
         for item in self.chosen:
             for option, field in options_of(type(item.settings)).items():
                 source = str(item.sources.get(option, DEFAULT))
@@ -177,6 +182,9 @@ class _Planner:
         self._load_mentioned()
         self.picks.collect()
         self.problems += self.picks.problems
+        told = len(self.picks.problems)
+        planned, wrong = policies.resolve(self.picks, self.config, self._locality)
+        self.problems += [*wrong, *self.picks.problems[told:]]
         self.problems += needs.resolve(self.picks, self._locality)
         chosen = self._chosen()
         self._unused_settings({item.name for item in chosen})
@@ -191,7 +199,7 @@ class _Planner:
         records = self.discovery.records({item.name.partition(".")[0] for item in chosen})
         if any(problem.severity == "error" for problem in problems):
             return Diagnosis(None, problems, records)
-        return Diagnosis(Composition(tuple(chosen), self.config, records, problems), problems, records)
+        return Diagnosis(Composition(tuple(chosen), self.config, records, problems, planned), problems, records)
 
     def _disable(self) -> None:
         self.discovery.disable(self.config.plugins.disabled)

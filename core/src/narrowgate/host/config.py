@@ -19,6 +19,7 @@ from narrowgate.host import codes
 from narrowgate.host.settings import ARGUMENT, DEFAULT, Given, Source, closest, options_of, structure
 from narrowgate.recall.settings import RerankSettings, SearchSettings
 from narrowgate.seams.component import Problem
+from narrowgate.values.assessment import GateMode
 
 PREFIX: Final = "NARROWGATE_"
 FILE_VARIABLE: Final = "NARROWGATE_CONFIG"
@@ -38,6 +39,8 @@ class UseSettings:
         reranker: the second stage; off by default.
         decision_backend: answers a reranker's questions.
         generator: structured generation.
+        sinks: take the observations of policies.
+        sanitiser: redacts what a policy may send away only redacted.
     """
 
     store: str | None = None
@@ -46,6 +49,8 @@ class UseSettings:
     reranker: str | None = None
     decision_backend: str | None = None
     generator: str | None = None
+    sinks: tuple[str, ...] | None = None
+    sanitiser: str | None = None
 
 
 @attrs.frozen(kw_only=True)
@@ -70,11 +75,47 @@ class PrivacySettings:
     local_only: bool = attrs.field(default=False, validator=v.instance_of(bool))
 
 
+@attrs.frozen(kw_only=True)
+class PolicySettings:
+    """The section `[policies]`.
+
+    Attributes:
+        use: ids of built-in policies that take part.
+        files: policy files that take part; a name may hold `*`.
+        modes: policy id -> the mode it runs in here, at most what its file or its promotion record allows.
+        lock: the lock that policies are held against; `None` for `policies.lock` beside the configuration file.
+        records: folder of the promotion records; `None` for `promotions` beside the configuration file.
+        separation_of_duties: a promotion is valid only when author and approver differ.
+        snippets: keep the head of each judged text in the observations. Off unless a deployment wants content there.
+        timeout: seconds for one call of an advisory role, > 0.
+        cooldown_after: failures in a row after which the backend is left alone, >= 1.
+        cooldown: for how many seconds, >= 0.
+        shadow_queue: evaluations in shadow that may wait at once; what does not fit is observed as not asked, >= 1.
+        shadow_deadline: seconds for one evaluation in shadow, > 0.
+        held_expiry_days: days after which a held entry expires, > 0.
+    """
+
+    use: tuple[str, ...] = ()
+    files: tuple[Path, ...] = ()
+    modes: Mapping[str, GateMode] = attrs.field(factory=dict)
+    lock: Path | None = None
+    records: Path | None = None
+    separation_of_duties: bool = False
+    snippets: bool = False
+    timeout: float = attrs.field(default=10.0, validator=[v.gt(0), v.lt(float("inf"))])
+    cooldown_after: int = attrs.field(default=3, validator=[v.instance_of(int), v.ge(1)])
+    cooldown: float = attrs.field(default=30.0, validator=[v.ge(0), v.lt(float("inf"))])
+    shadow_queue: int = attrs.field(default=1000, validator=[v.instance_of(int), v.ge(1)])
+    shadow_deadline: float = attrs.field(default=30.0, validator=[v.gt(0), v.lt(float("inf"))])
+    held_expiry_days: float = attrs.field(default=30.0, validator=[v.gt(0), v.lt(float("inf"))])
+
+
 SECTIONS: Final[Mapping[str, type]] = {
     "use": UseSettings,
     "search": SearchSettings,
     "rerank": RerankSettings,
     "privacy": PrivacySettings,
+    "policies": PolicySettings,
     "plugins": PluginSettings,
 }
 
@@ -105,6 +146,7 @@ class Config:
         search: the section `[search]`.
         rerank: the section `[rerank]`.
         privacy: the section `[privacy]`.
+        policies: the section `[policies]`.
         plugins: the section `[plugins]`.
         settings: component -> option -> value as written in file and arguments.
         variables: settings of components from the environment.
@@ -118,6 +160,7 @@ class Config:
     search: SearchSettings = attrs.field(factory=SearchSettings)
     rerank: RerankSettings = attrs.field(factory=RerankSettings)
     privacy: PrivacySettings = attrs.field(factory=PrivacySettings)
+    policies: PolicySettings = attrs.field(factory=PolicySettings)
     plugins: PluginSettings = attrs.field(factory=PluginSettings)
     settings: Mapping[str, Mapping[str, Given]] = attrs.field(factory=dict)
     variables: tuple[Variable, ...] = ()

@@ -73,6 +73,10 @@ class Hooks:
         """Return the generators that a plugin offers."""
         return self._call(self._manager.hook.narrowgate_generators, plugin)
 
+    def sanitisers(self, plugin: str) -> list[Component]:
+        """Return the sanitisers that a plugin offers."""
+        return self._call(self._manager.hook.narrowgate_sanitisers, plugin)
+
     def of(self, seam: Seam, plugin: str) -> list[Component]:
         """Return what a plugin offers for one seam."""
         return _METHODS[seam](self, plugin)
@@ -106,6 +110,7 @@ _METHODS: Final[Mapping[Seam, Callable[[Hooks, str], list[Component]]]] = {
     Seam.GENERATOR: Hooks.generators,
     Seam.LOCAL_RULE: Hooks.local_rules,
     Seam.OBSERVATION_SINK: Hooks.observation_sinks,
+    Seam.SANITISER: Hooks.sanitisers,
 }
 
 HOOK_SEAMS: Final[Mapping[str, Seam]] = {f"narrowgate_{method.__name__}": seam for seam, method in _METHODS.items()}

@@ -24,6 +24,7 @@ BUILD_ORDER: Final = (
     Seam.RECALL_CHANNEL,
     Seam.GENERATOR,
     Seam.DECISION_BACKEND,
+    Seam.SANITISER,
     Seam.LOCAL_RULE,
     Seam.RERANKER,
     Seam.OBSERVATION_SINK,

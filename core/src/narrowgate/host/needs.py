@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from typing import Final
 
 import attrs
@@ -54,6 +55,22 @@ def resolve(picks: Picks, locality: Callable[[Component], Locality | None]) -> l
         for need in pick.component.needs:
             _note(pick, need.seam, [item.component.name for item in _fitting(picks, need)])
     return problems
+
+
+def require(
+    picks: Picks, name: str, need: Need, locality: Callable[[Component], Locality | None]
+) -> tuple[Problem | None, tuple[str, ...]]:
+    """Meet a need of something that is no component: a problem, and the names of what meets it.
+
+    Args:
+        picks: what takes part; a component that stands in is added.
+        name: how messages name whoever needs it.
+        need: what is needed.
+        locality: as for `resolve`.
+    """
+    pick = Pick(Component(name, Seam.LOCAL_RULE, "", lambda _settings, _deps: nullcontext()), "policies", named=True)
+    problem = _meet(picks, pick, need, locality)
+    return problem, tuple(item.component.name for item in _fitting(picks, need))
 
 
 def _fitting(picks: Picks, need: Need) -> list[Pick]:

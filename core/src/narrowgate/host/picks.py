@@ -23,8 +23,13 @@ PLACES: Final[Mapping[str, Seam]] = {
     "reranker": Seam.RERANKER,
     "decision_backend": Seam.DECISION_BACKEND,
     "generator": Seam.GENERATOR,
+    "sinks": Seam.OBSERVATION_SINK,
+    "sanitiser": Seam.SANITISER,
 }
 """The keys of `[use]` and the seam that each fills."""
+
+SEVERAL: Final = frozenset({"channels", "sinks"})
+"""Those keys that name several components."""
 
 APPLICATION: Final = "this application"
 """Stands for the distribution of an injected object."""
@@ -57,7 +62,7 @@ class Picks:
 
     Args:
         config: the configuration.
-        injected: key of `[use]` -> object (for channels: a sequence) that the application hands in.
+        injected: key of `[use]` -> object (for `SEVERAL`: a sequence) that the application hands in.
         discovery: the installed plugins.
 
     Attributes:
@@ -74,7 +79,7 @@ class Picks:
         if unknown:
             raise ValueError(f"nothing can be injected as {', '.join(unknown)}; places are {', '.join(PLACES)}")
         self.config, self.injected, self.discovery = config, injected, discovery
-        self.by_seam: dict[Seam, list[Pick]] = {seam: [] for seam in PLACES.values()}
+        self.by_seam: dict[Seam, list[Pick]] = {seam: [] for seam in (*PLACES.values(), Seam.LOCAL_RULE)}
         self.lost: set[Seam] = set()
         self.problems: list[Problem] = []
         self._told: set[str] = set()
@@ -105,9 +110,9 @@ class Picks:
 
     def _inject(self, place: str, seam: Seam) -> None:
         given = self.injected[place]
-        objects = list(given) if place == "channels" else [given]
+        objects = list(given) if place in SEVERAL else [given]
         for number, item in enumerate(objects, 1):
-            suffix = f"{place.rstrip('s')}-{number}" if place == "channels" else place.replace("_", "-")
+            suffix = f"{place.rstrip('s')}-{number}" if place in SEVERAL else place.replace("_", "-")
             component = as_component(f"{RESERVED}.{suffix}", seam, item)
             self.by_seam[seam].append(Pick(component, "argument", named=True))
 
@@ -139,11 +144,12 @@ class Picks:
             return None
         if component.seam is not seam:
             fitting = [item.name for item in loaded.components if item.seam is seam]
-            place = next(key for key, value in PLACES.items() if value is seam)
+            place = next((key for key, value in PLACES.items() if value is seam), None)
+            where = f"under [use] {place}" if place else "as a local rule of a policy"
             right = next((key for key, value in PLACES.items() if value is component.seam), None)
             hint = f"write it under [use] {right}" if right else "it has no place under [use]"
-            hint += f"; for {place} it offers {', '.join(fitting)}" if fitting else ""
-            text = f"{name} is named under [use] {place}, but is {phrase(component.seam)}"
+            hint += f"; for {place or 'local rules'} it offers {', '.join(fitting)}" if fitting else ""
+            text = f"{name} is named {where}, but is {phrase(component.seam)}"
             self.problems.append(Problem(codes.WRONG_SEAM, text, hint, name, origin))
             return None
         return component

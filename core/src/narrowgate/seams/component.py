@@ -11,12 +11,12 @@ import attrs
 
 from narrowgate.values.entry import EmbeddingProfile
 
-API_VERSION: Final = (1, 0)
+API_VERSION: Final = (1, 1)
 """(major, minor) of the contract between core and plugins. A plugin runs when its major is equal and its minor not newer."""
 
 
 class Seam(StrEnum):
-    """The places where a plugin can fit: five seams and three ports."""
+    """The places where a plugin can fit: five seams, and the ports that those need."""
 
     RECALL_CHANNEL = "recall_channel"
     RERANKER = "reranker"
@@ -26,6 +26,7 @@ class Seam(StrEnum):
     ENTRY_STORE = "entry_store"
     EMBEDDER = "embedder"
     GENERATOR = "generator"
+    SANITISER = "sanitiser"
 
 
 class Locality(StrEnum):

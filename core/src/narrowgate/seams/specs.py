@@ -59,3 +59,8 @@ def narrowgate_embedders() -> list[Component]:  # type: ignore[empty-body]
 @hookspec
 def narrowgate_generators() -> list[Component]:  # type: ignore[empty-body]
     """Offer generators (`Generator`): structured generation by a language model."""
+
+
+@hookspec
+def narrowgate_sanitisers() -> list[Component]:  # type: ignore[empty-body]
+    """Offer sanitisers (`Sanitiser`): take out of a text what must not leave. Since API version 1.1."""
