@@ -58,7 +58,7 @@ def _polarity(supporting: DecisionResult, unrelated: DecisionResult) -> list[Pro
     return [
         Problem(
             "polarity",
-            f"{supporting.policy_id} gives {yes:.2f} to a text that answers a query and {no:.2f} to one that has nothing to"
+            f"{supporting.policy_id} gives {yes:.3f} to a text that answers a query and {no:.3f} to one that has nothing to"
             " do with it: its yes seems to mean no",
             "use another model or server, or correct `dialect`",
         )
@@ -72,7 +72,7 @@ def _steady(among: DecisionResult, alone: DecisionResult) -> list[Problem]:
     return [
         Problem(
             "batch-dependent",
-            f"{among.policy_id} gives the same question {one:.2f} among others and {other:.2f} alone",
+            f"{among.policy_id} gives the same question {one:.3f} among others and {other:.3f} alone",
             "set batch_limit = 1, so that a verdict does not depend on which texts are judged with it",
             severity="warning",
         )

@@ -107,7 +107,9 @@ class SystemOne:
         missing = sum(name not in found for name in names)
         if missing or len(found) != len(names):
             extra = len(found) - len(names) + missing
-            raise UnreadableError("wrong-shape", f"left {missing} of {len(names)} questions out and answered {extra} others")
+            raise UnreadableError(
+                "wrong-shape", f"did not answer the {len(names)} questions asked ({missing} missing, {extra} not asked)"
+            )
         return [self._answer(found[name], place) for place, name in enumerate(names, 1)]
 
     def _answer(self, answer: Any, place: int) -> float:
