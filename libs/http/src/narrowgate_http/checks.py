@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ssl
 from collections.abc import Iterator
 
 from narrowgate.seams import Locality, Problem
+from narrowgate_http import headers
 from narrowgate_http.address import append, join, locality_of, shown, split
 from narrowgate_http.settings import HttpSettings
 
@@ -13,7 +15,7 @@ def resolve(settings: HttpSettings, version: str, operation: str) -> str:
     """Return the URL that a component calls: `path` where it is set, else by the rule of `narrowgate_http.address`.
 
     Raises:
-        ValueError: `base_url` is no absolute http or https URL.
+        ValueError: `base_url` is no absolute http or https URL, or `path` is no path.
     """
     if settings.path is not None:
         return append(settings.base_url, settings.path)
@@ -26,7 +28,9 @@ def locality(settings: HttpSettings) -> Locality:
 
 
 def check_http(settings: HttpSettings, component: str, *, key: bool = False, key_hint: str = "") -> Iterator[Problem]:
-    """Yield what is wrong with an address and its credential: `bad-url`, `insecure-url`, `missing-key`, `missing-file`.
+    """Yield what is wrong with address, credential, headers and certificates.
+
+    The codes are `bad-url`, `insecure-url`, `missing-key`, `missing-file` and `wrong-setting`.
 
     Args:
         settings: the settings.
@@ -35,11 +39,18 @@ def check_http(settings: HttpSettings, component: str, *, key: bool = False, key
         key_hint: the variable that usually holds it, for the hint.
     """
     where = f'[settings."{component}"]'
+    for option, reason in headers.faults(settings):
+        yield Problem("wrong-setting", f"{component}: {option}: {reason}", f"correct {option} in {where}", component)
+    yield from _ca_file(settings, component, where)
     try:
         parts = split(settings.base_url)
     except ValueError as error:
         yield Problem("bad-url", f"{component}: base_url: {error}", f"correct base_url in {where}", component)
         return
+    try:
+        append(settings.base_url, settings.path or "")
+    except ValueError as error:
+        yield Problem("bad-url", f"{component}: path: {error}", f"correct path in {where}", component)
     if parts.scheme == "http" and locality_of(settings.base_url) is Locality.HOSTED and not settings.allow_http:
         yield Problem(
             "insecure-url",
@@ -55,10 +66,17 @@ def check_http(settings: HttpSettings, component: str, *, key: bool = False, key
             f'set api_key = {{ env = "{variable}" }} in {where}',
             component,
         )
-    if settings.ca_file is not None and not settings.ca_file.is_file():
-        yield Problem(
-            "missing-file",
-            f"{component}: ca_file {str(settings.ca_file)!r} is no file",
-            f"correct ca_file in {where}",
-            component,
-        )
+
+
+def _ca_file(settings: HttpSettings, component: str, where: str) -> Iterator[Problem]:
+    if settings.ca_file is None:
+        return
+    if not settings.ca_file.is_file():
+        text = f"{component}: ca_file {str(settings.ca_file)!r} is no file"
+        yield Problem("missing-file", text, f"correct ca_file in {where}", component)
+        return
+    try:
+        ssl.create_default_context(cafile=str(settings.ca_file))
+    except OSError:
+        text = f"{component}: ca_file {str(settings.ca_file)!r} cannot be read as certificates in PEM"
+        yield Problem("wrong-setting", text, f"correct ca_file in {where}", component)

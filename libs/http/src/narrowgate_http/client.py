@@ -2,32 +2,38 @@
 
 from __future__ import annotations
 
-import socket
-import ssl
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
-from time import monotonic
+from itertools import count
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 import anyio
 import attrs
 import httpx
 
-from narrowgate.seams import Locality
-from narrowgate_http.address import locality_of, shown
+from narrowgate_http import headers as _headers
+from narrowgate_http.address import shown, split
 from narrowgate_http.bodies import NonFiniteError, code_in, decode, encode, is_too_large, scrubbed, words_of
 from narrowgate_http.failures import CURES, HttpError
-from narrowgate_http.retrying import code_of, may_retry, wait_before
+from narrowgate_http.retrying import asked_wait, code_of, may_retry, usual_wait
 from narrowgate_http.settings import HttpSettings
+from narrowgate_http.wire import (
+    Answer,
+    Attempt,
+    Body,
+    EncodingError,
+    TooLongError,
+    exchange,
+    network_code,
+    proxy_for,
+    transport_for,
+)
 
 _REQUEST_IDS: Final = ("x-typesafe-request-id", "x-request-id", "request-id")
 
-
 _STREAMS: Final = frozenset({"application/x-ndjson", "application/ndjson", "application/jsonl", "text/event-stream"})
 """Content types of answers in pieces, which nobody asked for."""
-
-_ERROR_BYTES: Final = 65_536
-"""As much of an error's body as is read."""
 
 
 @attrs.frozen
@@ -42,31 +48,20 @@ class Reply:
         request_id: the server's name for the request, for its support; `None` where it gives none.
     """
 
-    json: Any
-    headers: Mapping[str, str]
+    json: Any = attrs.field(repr=False)
+    headers: Mapping[str, str] = attrs.field(repr=False)
     requests: int
     tokens_unknown: bool
     request_id: str | None
 
 
-@attrs.define
-class _Attempt:
-    """What became of one attempt.
+@attrs.frozen
+class _Target:
+    """A URL that was found to lead to the component's server, with the headers of its requests but the body's length."""
 
-    Attributes:
-        sent: whether the request left this process.
-        answered: whether the server answered with a status.
-        headers: its headers.
-    """
-
-    sent: bool = False
-    answered: bool = False
-    headers: Mapping[str, str] = attrs.field(factory=dict)
-
-    async def note(self, event: str, _info: Mapping[str, Any]) -> None:
-        """Take an event of the transport."""
-        if event.endswith("send_request_headers.started"):
-            self.sent = True
+    url: httpx.URL
+    headers: Mapping[str, str] = attrs.field(repr=False)
+    raw: Sequence[tuple[bytes, bytes]] = attrs.field(repr=False)
 
 
 class HttpClient:
@@ -75,13 +70,19 @@ class HttpClient:
     Args:
         name: the component's full name, for messages.
         settings: see `HttpSettings`.
-        client: the pool.
+        transport: the pool.
+        via: the proxy, as messages name it; empty without one.
+
+    Raises:
+        ValueError: a header or credential that cannot be sent; the message does not repeat it.
     """
 
-    def __init__(self, name: str, settings: HttpSettings, client: httpx.AsyncClient) -> None:
+    def __init__(self, name: str, settings: HttpSettings, transport: httpx.AsyncHTTPTransport, via: str = "") -> None:
         self.name, self.settings = name, settings
-        self._client = client
+        self._transport, self._via = transport, via
+        self._headers = _headers.of(settings)
         self._slots = anyio.Semaphore(settings.concurrency)
+        self._targets: dict[str, _Target] = {}
 
     async def post(
         self,
@@ -95,6 +96,7 @@ class HttpClient:
         """Send `body` and return the decoded answer, within `deadline`.
 
         Attempts are repeated where that may help, never so that a wait ends after the deadline. Redirects are not followed.
+        A cancelled call reports no cost: who cancels it counts what it began.
 
         Args:
             url: the resolved URL (see `narrowgate_http.address.join`).
@@ -105,31 +107,55 @@ class HttpClient:
 
         Raises:
             HttpError: no usable answer; a cancellation passes as it is.
+            ValueError: `url` leads to another server than `base_url`, or one of `headers` cannot be sent.
         """
-        try:
-            content = encode(body)
-        except ValueError:
-            raise HttpError("unencodable", f"{self.name}: the request is no JSON: {CURES['unencodable']}") from None
-        secrets = self._secrets()
-        end = monotonic() + min(self.settings.deadline, float("inf") if within is None else within)
+        target = self._target(url)
+        content = self._encoded(body)
+        sent = _raw({**target.headers, **_headers.checked(headers)}) if headers else list(target.raw)
+        sent.append((b"content-length", b"%d" % len(content)))
+        private = (*contents, *self._secrets())
+        end = anyio.current_time() + min(self.settings.deadline, float("inf") if within is None else within)
         requests, unknown = 0, False
-        for number in range(1, self.settings.retries + 2):
-            attempt = _Attempt()
+        for number in count(1):
+            attempt = Attempt(Body(content))
             try:
-                json = await self._try(url, content, headers or {}, attempt, end, (*contents, *secrets))
-                found = {name.lower(): value for name, value in attempt.headers.items()}
-                request_id = next((found[name] for name in _REQUEST_IDS if name in found), None)
-                return Reply(json, found, requests + 1, unknown, request_id)
+                json = await self._try(target.url, sent, attempt, end, private)
             except HttpError as failure:
                 requests += attempt.sent
-                unknown = unknown or (attempt.sent and (failure.status is None or failure.status < 300))
+                unknown = unknown or attempt.tokens_unknown
                 failure.requests, failure.tokens_unknown = requests, unknown
-                wait = wait_before(number, attempt.headers)
-                last = number > self.settings.retries or not may_retry(failure.code, attempt.headers)
-                if last or monotonic() + wait >= end:
+                wait = asked_wait(attempt.headers)
+                wait = usual_wait(number) if wait is None else wait
+                again = number <= self.settings.retries and may_retry(failure.code, attempt.status, attempt.headers)
+                if not again or anyio.current_time() + wait >= end:
                     raise
+            else:
+                found = attempt.headers
+                request_id = next((found[name] for name in _REQUEST_IDS if name in found), None)
+                return Reply(json, found, requests + 1, unknown, request_id)
             await anyio.sleep(wait)
-        raise AssertionError("unreachable: the last attempt returns or raises")
+        raise AssertionError("unreachable: the loop returns or raises")
+
+    def _encoded(self, body: Mapping[str, Any]) -> bytes:
+        with suppress(ValueError):
+            return encode(body)
+        # Outside the block: the error would hold the text as its context.
+        raise HttpError(
+            "unencodable", f"{self.name}: the request is no JSON [unencodable]: {CURES['unencodable']}", tokens_unknown=False
+        )
+
+    def _target(self, url: str) -> _Target:
+        found = self._targets.get(url)
+        if found is None:
+            if _origin(url) != _origin(self.settings.base_url):
+                raise ValueError(f"{self.name}: {shown(url)} leads to another server than base_url")
+            parsed = httpx.URL(url)
+            headers = {"host": parsed.netloc.decode("ascii"), **self._headers}
+            found = _Target(parsed, headers, _raw(headers))
+            if len(self._targets) >= 32:  # one or two in practice; a bound all the same
+                self._targets.clear()
+            self._targets[url] = found
+        return found
 
     def _secrets(self) -> tuple[str, ...]:
         key = self.settings.api_key
@@ -137,66 +163,50 @@ class HttpClient:
 
     async def _try(
         self,
-        url: str,
-        content: bytes,
-        headers: Mapping[str, str],
-        attempt: _Attempt,
+        url: httpx.URL,
+        headers: Sequence[tuple[bytes, bytes]],
+        attempt: Attempt,
         end: float,
         private: Sequence[str],
     ) -> Any:
+        """Make one attempt in one of the places among the requests under way; waiting for one takes from the deadline."""
         try:
-            async with self._turn(end):
-                with anyio.fail_after(max(0.0, min(self.settings.timeout, end - monotonic()))):
-                    status, raw, kind = await self._exchange(url, content, headers, attempt)
+            try:
+                self._slots.acquire_nowait()
+            except anyio.WouldBlock:
+                with anyio.fail_after(max(0.0, end - anyio.current_time())):
+                    await self._slots.acquire()
         except TimeoutError:
-            raise self._failure("timeout", url, "did not answer in time") from None
-        except httpx.HTTPError as error:
-            code = _network_code(error)
-            raise self._failure(code, url, f"failed with {type(error).__name__}") from None
-        return self._read(url, status, raw, kind, private)
-
-    @asynccontextmanager
-    async def _turn(self, end: float) -> AsyncIterator[None]:
-        """Wait for a place among the requests under way; the wait counts against the deadline, not against the attempt."""
-        with anyio.fail_after(max(0.0, end - monotonic())):
-            await self._slots.acquire()
+            what = f"was not asked: {self.settings.concurrency} others (`concurrency`) were under way until the deadline"
+            raise self._failure("timeout", str(url), what) from None
         try:
-            yield
+            answer = await self._answer(url, headers, attempt, end)
         finally:
             self._slots.release()
+        return self._read(str(url), answer, private)
 
-    async def _exchange(
-        self, url: str, content: bytes, headers: Mapping[str, str], attempt: _Attempt
-    ) -> tuple[int, bytes, str]:
-        extensions = {"trace": attempt.note}
-        async with self._client.stream("POST", url, content=content, headers=headers, extensions=extensions) as answer:
-            attempt.answered, attempt.headers = True, answer.headers
-            kind = answer.headers.get("content-type", "").partition(";")[0].strip().lower()
-            limit = self.settings.max_response_bytes
-            if not answer.is_success:
-                return answer.status_code, await _head(answer), kind
-            length = answer.headers.get("content-length", "")
-            if length.isdigit() and int(length) > limit:
-                raise self._failure("response-too-large", url, f"announced {length} bytes", answer.status_code)
-            parts, size = [], 0
-            async for part in answer.aiter_bytes():
-                size += len(part)
-                if size > limit:
-                    raise self._failure("response-too-large", url, f"sent more than {limit} bytes", answer.status_code)
-                parts.append(part)
-            return answer.status_code, b"".join(parts), kind
+    async def _answer(self, url: httpx.URL, headers: Sequence[tuple[bytes, bytes]], attempt: Attempt, end: float) -> Answer:
+        limit = self.settings.max_response_bytes
+        try:
+            with anyio.fail_after(max(0.0, min(self.settings.timeout, end - anyio.current_time()))):
+                return await exchange(self._transport, url, headers, attempt, limit)
+        except TimeoutError:
+            raise self._failure("timeout", str(url), f"did not answer in time{self._via}", attempt.status) from None
+        except TooLongError as error:
+            what = f"sent more than {limit} bytes" if error.announced is None else f"announced {error.announced} bytes"
+            raise self._failure("response-too-large", str(url), what, attempt.status) from None
+        except EncodingError:
+            what = f"answered {attempt.status} with a compressed body that cannot be read"
+            raise self._failure("not-json", str(url), what, attempt.status) from None
+        except (httpx.HTTPError, OSError, UnicodeError) as error:
+            code = network_code(error)
+            what = f"{'broke off' if code == 'cut' else 'could not be reached'}{self._via} ({type(error).__name__})"
+            raise self._failure(code, str(url), what, attempt.status) from None
 
-    def _read(self, url: str, status: int, raw: bytes, kind: str, private: Sequence[str]) -> Any:
+    def _read(self, url: str, answer: Answer, private: Sequence[str]) -> Any:
+        status, raw = answer.status, answer.body
         if not 200 <= status < 300:
-            body: Any = None
-            with suppress(ValueError):
-                body = decode(raw)
-            code = code_of(status)
-            if code == "rate-limited" and code_in(body) == "insufficient_quota":
-                code = "quota"
-            elif code == "bad-request" and is_too_large(body):
-                code = "too-large"
-            raise self._failure(code, url, f"answered {status}", status, words_of(body), private)
+            raise self._refusal(url, answer, private)
         if not raw.strip():
             raise self._failure("empty-body", url, f"answered {status} with an empty body", status)
         try:
@@ -204,10 +214,26 @@ class HttpClient:
         except NonFiniteError:
             raise self._failure("non-finite", url, f"answered {status} with NaN or Infinity", status) from None
         except ValueError:
-            if kind in _STREAMS:
-                raise self._failure("wrong-shape", url, f"answered {status} with a stream ({kind})", status) from None
-            what = f" ({kind})" if kind and len(kind) <= 40 else ""
+            if answer.kind in _STREAMS:
+                raise self._failure("wrong-shape", url, f"answered {status} with a stream ({answer.kind})", status) from None
+            # Only a plain type is repeated: a header is the server's to fill.
+            what = f" ({answer.kind})" if answer.kind.replace("/", "").isalpha() and len(answer.kind) <= 40 else ""
             raise self._failure("not-json", url, f"answered {status} with something else than JSON{what}", status) from None
+
+    def _refusal(self, url: str, answer: Answer, private: Sequence[str]) -> HttpError:
+        body: Any = None
+        with suppress(ValueError):
+            body = decode(answer.body)
+        code = code_of(answer.status)
+        if code == "rate-limited" and code_in(body) == "insufficient_quota":
+            code = "quota"
+        elif code == "bad-request" and is_too_large(body):
+            code = "too-large"
+        what = f"answered {answer.status}"
+        wait = asked_wait(answer.headers) or 0.0
+        if wait >= 1 and code in ("rate-limited", "overloaded"):
+            what += f" and asks to wait {wait:.0f} s"
+        return self._failure(code, url, what, answer.status, words_of(body), private)
 
     def refused(self, code: str, url: str, what: str, said: Any = None, contents: Sequence[str] = ()) -> HttpError:
         """Return the failure of an answer whose JSON a component cannot use; the caller fills in its cost.
@@ -238,69 +264,36 @@ class HttpClient:
 async def http_client(name: str, settings: HttpSettings) -> AsyncIterator[HttpClient]:
     """Open the pool of one component, and close it at the end.
 
-    Proxies and certificates are those of the environment, as httpx reads them. An address of this machine is never reached
-    through a proxy: content that was promised to stay here would leave.
+    Proxies are those of the environment (see `narrowgate_http.wire.proxy_for`), certificates those of certifi, of
+    `SSL_CERT_FILE` or `SSL_CERT_DIR` where one is set, and of `ca_file` alone where that is set.
 
     Args:
         name: the component's full name, for messages.
         settings: see `HttpSettings`; `base_url` was checked by `check_http`.
+
+    Raises:
+        HttpError: the proxy of the environment cannot be used, or `ca_file` cannot be read.
+        ValueError: a base URL, header or credential that cannot be used; `check_http` finds it before.
     """
-    outside = locality_of(settings.base_url) is Locality.HOSTED
-    verify: ssl.SSLContext | bool = True
-    if settings.ca_file is not None:
-        verify = ssl.create_default_context(cafile=str(settings.ca_file))
-    elif settings.base_url.strip().lower().startswith("http:"):
-        verify = False  # nothing to verify: loading the certificates would cost tens of milliseconds
-    async with httpx.AsyncClient(
-        headers=_headers(settings),
-        verify=verify,
-        trust_env=outside,
-        follow_redirects=False,
-        timeout=httpx.Timeout(settings.timeout, pool=None),
-        limits=httpx.Limits(max_connections=settings.concurrency, max_keepalive_connections=settings.concurrency),
-    ) as client:
-        yield HttpClient(name, settings, client)
+    proxy = proxy_for(settings.base_url)
+    place = "" if proxy is None else f"{urlsplit(proxy).hostname}:{urlsplit(proxy).port}"
+    try:
+        transport = transport_for(settings, proxy)
+    except OSError as error:
+        text = f"{name}: ca_file cannot be used ({type(error).__name__}) [tls]: {CURES['tls']}"
+        raise HttpError("tls", text, tokens_unknown=False) from None
+    except (ImportError, ValueError, httpx.InvalidURL) as error:
+        # Only the type: the error's own words hold the proxy's URL, perhaps with a password.
+        text = f"{name}: the proxy of the environment cannot be used ({type(error).__name__}) [proxy]: {CURES['proxy']}"
+        raise HttpError("proxy", text, tokens_unknown=False) from None
+    async with transport:
+        yield HttpClient(name, settings, transport, f" through the proxy {place}" if place else "")
 
 
-async def _head(answer: httpx.Response) -> bytes:
-    """Return the body of an error as far as a message can need it."""
-    head = b""
-    async for part in answer.aiter_bytes():
-        head += part
-        if len(head) >= _ERROR_BYTES:
-            break
-    return head
+def _origin(url: str) -> tuple[str, str, int]:
+    parts = split(url)
+    return parts.scheme, parts.hostname or "", parts.port or {"http": 80, "https": 443}[parts.scheme]
 
 
-def _headers(settings: HttpSettings) -> dict[str, str]:
-    headers = {
-        "accept": "application/json",
-        "accept-encoding": "identity",
-        "content-type": "application/json",
-        "user-agent": "narrowgate",
-        **{name.lower(): value for name, value in settings.headers.items()},
-    }
-    if settings.api_key is not None:
-        key = settings.api_key.reveal().strip()
-        if settings.auth == "x-api-key":
-            headers["x-api-key"] = key
-        else:
-            scheme = settings.auth.capitalize()
-            headers["authorization"] = key if key.lower().startswith(f"{settings.auth} ") else f"{scheme} {key}"
-    return headers
-
-
-def _network_code(error: BaseException) -> str:
-    """Return the failure code of an httpx error, by what lies under it."""
-    seen: BaseException | None = error
-    for _ in range(8):
-        if seen is None:
-            break
-        if isinstance(seen, socket.gaierror):
-            return "dns"
-        if isinstance(seen, ssl.SSLError):
-            return "tls"
-        seen = seen.__cause__ or seen.__context__
-    if isinstance(error, httpx.TimeoutException):
-        return "timeout"
-    return "unreachable" if isinstance(error, httpx.ConnectError) else "cut"
+def _raw(headers: Mapping[str, str]) -> list[tuple[bytes, bytes]]:
+    return [(name.encode("ascii"), value.encode("ascii")) for name, value in headers.items()]

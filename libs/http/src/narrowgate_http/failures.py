@@ -13,6 +13,7 @@ CURES: Final[dict[str, str]] = {
     "unreachable": "start the server, or correct `base_url`",
     "dns": "correct the host in `base_url`, or look at the name service",
     "tls": "correct `base_url`, or name the server's certificate authority in `ca_file`",
+    "proxy": "correct `HTTPS_PROXY` or `HTTP_PROXY`, or name the host in `NO_PROXY`",
     "timeout": "raise `timeout` (one attempt) or `deadline` (the whole call), or use a faster server",
     "cut": "look at the server's log: it closed the connection before its answer was complete",
     "unauthorised": "correct `api_key`",
