@@ -67,3 +67,20 @@ def test_a_wrong_value_names_the_variable(told: Callable[..., dict[str, tuple[st
     """It is read and checked like any other value of the environment."""
     assert told({"OTHER_SIZE": "7"})["size"] == ("7", "environment OTHER_SIZE")
     assert "OTHER_SIZE" in told({"OTHER_SIZE": "many"})["wrong-setting"][0]
+
+
+@pytest.mark.parametrize(
+    ("url", "seen"),
+    [
+        ("https://h.example/v1", "https://h.example/v1"),
+        ("https://h.example:8/v1;a?key=k-1", "https://h.example:8/v1;a?***"),
+        ("HTTP://me:k-1@h.example", "HTTP://***@h.example"),
+        ("https://h.example/#k-1", "https://h.example/#***"),
+        ("is this?", "is this?"),
+    ],
+)
+def test_what_may_be_a_credential_in_a_url_is_not_described(
+    told: Callable[..., dict[str, tuple[str, str]]], url: str, seen: str
+) -> None:
+    """Keys are put into URLs, by people and by other programs' variables, and reports are passed on."""
+    assert told({"OTHER_MODEL": url})["model"][0] == seen

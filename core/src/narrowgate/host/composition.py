@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from enum import Enum
-from typing import Any
+from typing import Any, Final
 
 import attrs
 
@@ -103,12 +104,18 @@ class Composition:
         return tuple(rows)
 
 
+_URL_SECRETS: Final = re.compile(r"(?<=//)[^/?#]*(?=@)|(?<=[?#]).+", re.DOTALL)
+"""What may be a credential in a URL: user name and password, and everything behind the path."""
+
+
 def _shown(value: Any) -> str:
     if isinstance(value, Enum):
         return str(value.value)
     if isinstance(value, list | tuple | set | frozenset):
         texts = [_shown(item) for item in value]
         return ", ".join(sorted(texts) if isinstance(value, set | frozenset) else texts) or "none"
+    if isinstance(value, str) and value.lstrip().lower().startswith(("http://", "https://")):
+        return _URL_SECRETS.sub("***", value)  # reports are passed on, and people put keys into URLs
     return "none" if value is None else str(value)
 
 
