@@ -12,7 +12,7 @@ import pytest
 from sqlite_parts import disagreements, opened, put
 
 from narrowgate.errors import StoreError
-from narrowgate_sqlite._engine import READERS
+from narrowgate_sqlite._engine import READERS, Job
 
 pytestmark = pytest.mark.anyio
 
@@ -34,6 +34,21 @@ async def test_a_cancelled_read_stops_at_once(file: Path):
                 tasks.start_soon(part.store.engine.read, endless)
                 await started.wait()
                 tasks.cancel_scope.cancel()
+        assert len((await part.words("tea")).hits) == 1
+
+
+async def test_a_read_behind_hanging_ones_ends_with_its_caller(file: Path):
+    """Case 41: when reads that hang hold every connection, a caller that leaves does not leave a waiting thread behind."""
+    async with opened(file) as part:
+        engine = part.store.engine
+        held = [engine._take(Job()) for _ in range(READERS + 4)]
+        waiting = Job()
+        waiting.cancelled = True
+        with pytest.raises(apsw.InterruptError):
+            engine._take(waiting)
+        for reader in held:
+            engine._give(reader)
+        await part.commit([put("tea")])
         assert len((await part.words("tea")).hits) == 1
 
 

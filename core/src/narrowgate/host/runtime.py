@@ -22,6 +22,7 @@ from narrowgate.recall.service import NamedChannel, NamedReranker, SearchService
 from narrowgate.recall.settings import SearchSettings
 from narrowgate.seams.component import Deps, Probe, Problem, Seam
 from narrowgate.seams.ports import DecisionBackend, Embedder, EntryStore, Generator, RecallChannel, Reranker
+from narrowgate.seams.workers import left_behind
 from narrowgate.values.entry import Change, EntryDraft, EntryVersion, MemoryHead, WriteReceipt
 from narrowgate.values.filters import Filter, parse_filter
 from narrowgate.values.identity import EntryRef
@@ -167,8 +168,14 @@ class Narrowgate:
         return await self.memory.reindex(progress)
 
     async def health(self) -> Mapping[str, str | int | float | bool]:
-        """Return content-free facts about the store."""
-        return await self._store.health()
+        """Return content-free facts about the store.
+
+        `workers_left_behind` is there when it is not 0: worker threads of this process that run synchronous code whose
+        caller has left, e.g. after a deadline (see `narrowgate.seams.workers`).
+        """
+        facts = dict(await self._store.health())
+        behind = left_behind()
+        return {**facts, "workers_left_behind": behind} if behind else facts
 
     async def probe(self) -> tuple[Problem, ...]:
         """Ask every component that can be asked a question whose answer is known; return what is wrong. May cost calls."""

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from hashlib import sha256
 from typing import Final
 
 import anyio.lowlevel
-import anyio.to_thread
 
 from narrowgate.errors import ConfigError, DecisionError
+from narrowgate.seams.workers import Workers
 from narrowgate.values.decision import DecisionOutcome, DecisionRequest, DecisionResult, Usage
 from narrowgate_local._onnx import Lazy, require
 from narrowgate_local.settings import CrossEncoderSettings
 
 STEP_PAIRS: Final = 4
-"""Pairs in one visit to the worker thread; a cancellation is noticed between two visits."""
+"""Pairs in one visit to the worker thread. A caller that is cancelled is back at once; the visit that has begun runs to its
+end, and the next caller waits for it."""
 
 
 class CrossEncoderBackend:
@@ -34,7 +36,7 @@ class CrossEncoderBackend:
         folder = require(settings.path, "local.onnx-cross-encoder")
         self._settings = settings
         self._model = Lazy(folder, max_tokens=settings.max_tokens, threads=settings.threads)
-        self._limiter = anyio.CapacityLimiter(1)
+        self._workers = Workers(1)
         told = repr((folder.name, settings.keep_at, settings.drop_below, settings.max_tokens))
         self._policy_id = f"local.onnx-cross-encoder.v1+{folder.name}#{sha256(told.encode()).hexdigest()[:8]}"
 
@@ -76,7 +78,7 @@ class CrossEncoderBackend:
         for start in range(0, len(requests), STEP_PAIRS):
             step = requests[start : start + STEP_PAIRS]
             try:
-                scores += await anyio.to_thread.run_sync(self._scores, step, limiter=self._limiter)
+                scores += await self._workers.run(partial(self._scores, step))
             except ConfigError as error:
                 raise DecisionError(str(error), Usage(calls=start + len(step), requests=1)) from error
             except DecisionError:

@@ -28,6 +28,9 @@ READERS: Final = 4
 _STEPS: Final = 20_000
 """Steps of SQLite's virtual machine, about a millisecond, between two looks at whether the caller is gone."""
 
+_LOOK_UP: Final = 0.1
+"""Seconds between two looks at whether the caller is gone, for a read that waits for a connection."""
+
 _CACHE_KIB: Final = 32_768
 _MAP_BYTES: Final = 1 << 30
 
@@ -124,7 +127,7 @@ class Engine:
 
     def _read(self, job: Job, work: Callable[[Reader], T]) -> T:
         self._require_file()
-        reader = self._take()
+        reader = self._take(job)
         try:
             reader.job = job
             reader.db.execute("BEGIN")
@@ -182,10 +185,13 @@ class Engine:
 
         return wait
 
-    def _take(self) -> Reader:
+    def _take(self, job: Job) -> Reader:
         with self._free:
             while not self._idle and self._count >= READERS + 4:  # abandoned work still holds its connection for a moment
-                self._free.wait()
+                self._free.wait(_LOOK_UP)
+                if job.cancelled:
+                    # Else each further caller would leave one more thread waiting behind a read that hangs.
+                    raise apsw.InterruptError("the caller is gone")
             if self._closed:
                 raise self._closed_error()
             if self._idle:

