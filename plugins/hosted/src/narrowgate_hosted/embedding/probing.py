@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
@@ -58,5 +59,5 @@ def _cosine(left: Sequence[float], right: Sequence[float]) -> float:
 
 def _alike(named: str, model: str) -> bool:
     """Return whether two names may be of one model: a path, a tag or a date may be on one of them only."""
-    left, right = named.casefold(), model.casefold()
-    return left in right or right in left
+    left, right = (set(re.findall(r"[^\W_]+", name.casefold())) for name in (named, model))
+    return left <= right or right <= left
