@@ -9,10 +9,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from narrowgate.errors import ChannelError
-from narrowgate.recall.fusion import WEIGHTS, check_hits, fuse, name, rrf
+from narrowgate.recall import fusion
+from narrowgate.recall.fusion import WEIGHTS, Fused, check_hits, name
 from narrowgate.values.search import ChannelHit, ChannelKind
 
 LEXICAL, VECTOR = ChannelKind.LEXICAL, ChannelKind.VECTOR
+
+
+def fuse(*args: Any, **options: Any) -> list[Fused]:
+    """Return the whole order."""
+    return list(fusion.fuse(*args, **options))
+
+
+def rrf(*args: Any, **options: Any) -> list[Fused]:
+    """Return the whole order."""
+    return list(fusion.rrf(*args, **options))
 
 
 def hits(*entries: str, top: float = 1.0) -> list[ChannelHit]:

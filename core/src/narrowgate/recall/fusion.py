@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import compress, count
 from math import isfinite
 from operator import attrgetter, eq, itemgetter
 from typing import Any, Final, Literal, NamedTuple
@@ -15,7 +15,7 @@ Key = tuple[str, str, int]
 """(memory, entry, version): what makes two hits the same candidate. Never the text."""
 
 _key: Final[Callable[[ChannelHit], Key]] = itemgetter(slice(3))  # a hit is a tuple: its first three fields
-_value: Final[Callable[[tuple[Key, float]], float]] = itemgetter(1)
+_score: Final[Callable[[tuple[Key, float]], float]] = itemgetter(1)
 
 Method = Literal["per-term", "rrf"]
 
@@ -38,9 +38,6 @@ class Fused(NamedTuple):
     key: Key
     score: float
     matched_by: tuple[ChannelKind, ...]
-
-
-_fused: Final = partial(tuple.__new__, Fused)  # half the time of `Fused(...)`; every search makes hundreds
 
 
 def check_hits(channel: str, hits: Sequence[ChannelHit]) -> None:
@@ -100,7 +97,7 @@ def fuse(
     terms: int = 1,
     floor: float = 0.0,
     weights: Mapping[ChannelKind, float] = WEIGHTS,
-) -> list[Fused]:
+) -> Iterator[Fused]:
     """Fuse by scores that tell how much of the query a channel found.
 
     The formula: `lexical * BM25 / terms + vector * max(0, (cosine - floor) / (1 - floor))`, where `lexical` and `vector` are
@@ -119,7 +116,7 @@ def fuse(
         weights: one for each channel, >= 0.
 
     Returns:
-        All candidates; score descending, then memory, entry and version ascending by UTF-8 bytes.
+        All candidates, one after the other; score descending, then memory, entry and version ascending by UTF-8 bytes.
     """
     share = weights[ChannelKind.LEXICAL] / max(terms, 1)
     slope = weights[ChannelKind.VECTOR] / (1.0 - floor)
@@ -136,7 +133,7 @@ def rrf(
     lists: Mapping[ChannelKind, Sequence[ChannelHit]],
     weights: Mapping[ChannelKind, float] | None = None,
     k: int = RRF_K,
-) -> list[Fused]:
+) -> Iterator[Fused]:
     """Fuse by reciprocal rank (Cormack, Clarke, Buettcher 2009; spec 1.5): weight / (k + rank), summed over the lists.
 
     Ranks count from 1. A candidate that a list repeats counts where it stands first, and the repetition uses up a rank. A
@@ -165,30 +162,30 @@ def _first(hits: Sequence[ChannelHit], scores: Sequence[float]) -> dict[Key, flo
     return found
 
 
-def _ordered(found: Mapping[ChannelKind, dict[Key, float]]) -> list[Fused]:
+def _ordered(found: Mapping[ChannelKind, dict[Key, float]]) -> Iterator[Fused]:
     """Add up in the order of `ChannelKind` (sums of floats depend on it) and sort by score, then identity."""
+    kinds = [kind for kind in ChannelKind if found.get(kind)]
     scores: dict[Key, float] = {}
-    kinds: dict[Key, tuple[ChannelKind, ...]] = {}
-    for kind in ChannelKind:
-        mine = found.get(kind)
-        if mine:
-            mark: tuple[ChannelKind, ...] = (kind,)
-            marks = dict.fromkeys(mine, mark)
-            for key in mine.keys() & scores.keys():
-                mine[key] += scores[key]
-                marks[key] = (*kinds[key], kind)
-            scores, kinds = scores | mine, kinds | marks
-    keys, values = _by_score(scores)
-    return [*map(_fused, zip(keys, values, map(kinds.__getitem__, keys), strict=True))]
+    for kind in kinds:
+        mine = found[kind]
+        total = scores | mine
+        for key in scores.keys() & mine.keys():
+            total[key] = scores[key] + mine[key]
+        scores = total
+    for key, score in _by_score(scores):
+        yield Fused(key, score, tuple([kind for kind in kinds if key in found[kind]]))
 
 
-def _by_score(scores: Mapping[Key, float]) -> tuple[list[Key], list[float]]:
-    """Return keys and values by value, highest first, then by key.
+def _by_score(scores: Mapping[Key, float]) -> list[tuple[Key, float]]:
+    """Return the pairs by score, highest first, then by key: keys are compared only where scores tie.
 
     Strings compare by code points, which is the order of their UTF-8 bytes.
     """
-    pairs = sorted(scores.items(), key=_value, reverse=True)
-    values = [value for _, value in pairs]
-    if any(map(eq, values, values[1:])):  # seldom enough that keys are compared only where they decide
-        pairs.sort(key=lambda pair: (-pair[1], pair[0]))
-    return [key for key, _ in pairs], values
+    pairs = sorted(scores.items(), key=_score, reverse=True)
+    values = [*map(_score, pairs)]
+    done = 0
+    for first in compress(count(), map(eq, values, values[1:])):
+        if first >= done:
+            done = first + values[first:].count(values[first])
+            pairs[first:done] = sorted(pairs[first:done])
+    return pairs

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 from time import perf_counter
 from typing import Final
 
@@ -202,7 +203,7 @@ class SearchService:
 
     def _fuse(
         self, lists: Mapping[ChannelKind, Sequence[ChannelHit]], query: AnalysedQuery, chosen: Sequence[NamedChannel]
-    ) -> list[Fused]:
+    ) -> Iterator[Fused]:
         if self._settings.fusion == "rrf":
             return fusion.rrf(lists, self._weights)
         floor = next((item.threshold for item in chosen if item.threshold is not None), 0.0)
@@ -261,17 +262,14 @@ def _admitted(item: Asked, lists: Mapping[ChannelKind, Sequence[ChannelHit]]) ->
     )
 
 
-async def _pool(fused: Sequence[Fused], size: int, texts: Texts) -> list[Candidate]:
+async def _pool(fused: Iterator[Fused], size: int, texts: Texts) -> list[Candidate]:
     """Return the first `size` fused candidates that were current and active at the pinned revisions.
 
     Channels may have seen different revisions while another process wrote: what is not in the pinned one is left out, so
     that a page never mixes two. Only as many texts are read as the pool has places.
     """
     pool: list[Candidate] = []
-    position = 0
-    while len(pool) < size and position < len(fused):
-        part = fused[position : position + size - len(pool)]
-        position += len(part)
+    while part := [*islice(fused, size - len(pool))]:
         known = await texts.read([item.key for item in part])
         for item in part:
             version = known.get(item.key)

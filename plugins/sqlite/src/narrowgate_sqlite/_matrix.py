@@ -165,9 +165,9 @@ def best(values: Floats, segment: Segment, limit: int) -> tuple[Ints, Any]:
     Scores are rounded to six decimals, about what float32 carries, so that equal vectors tie wherever their rows stand; and
     lie in -1..1.
     """
-    places = np.flatnonzero(values >= _edge(values, limit) - _MARGIN)
-    places = places[values[places] > -np.inf]
-    rounded = np.minimum(np.maximum(np.round(values[places].astype(np.float64), 6), -1.0), 1.0)
+    edge = _edge(values, limit)
+    places = np.flatnonzero(values >= edge - _MARGIN if edge > -np.inf else values > -np.inf)
+    rounded = np.minimum(np.maximum(values[places].astype(np.float64).round(6), -1.0), 1.0)
     order = np.lexsort((segment.ids[places], -rounded))[:limit]
     return places[order], rounded[order]
 

@@ -7,6 +7,7 @@ import json
 import time
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from typing import Any, Final
 
 from narrowgate.values.entry import EntryContent, EntryVersion, Scalar
@@ -25,6 +26,7 @@ def now_micros() -> int:
     return time.time_ns() // 1000
 
 
+@lru_cache(maxsize=256)  # entries of one batch have one
 def moment(micros: int) -> datetime:
     """Return the UTC datetime of microseconds since 1970."""
     return _EPOCH + timedelta(microseconds=micros)

@@ -97,8 +97,8 @@ class SqliteVector:
                 rows, found = best(near, segment, query.limit)
             labels, places = segment.labels, rows.tolist()
             hits += [as_hit((memory, *labels[row], score)) for row, score in zip(places, found.tolist(), strict=True)]
-            for row in places[: query.contents]:
-                numbers[labels[row][0]] = int(segment.ids[row])
+            for row, entry in zip(places, segment.ids[rows[: query.contents]].tolist(), strict=False):
+                numbers[labels[row][0]] = entry
         if len(segments) > 1:
             hits.sort(key=lambda hit: (-hit.score, hit.entry))
         wanted = [numbers[hit.entry] for hit in hits[: query.contents]]
