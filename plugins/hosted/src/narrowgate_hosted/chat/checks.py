@@ -7,8 +7,10 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from narrowgate.decisions import DecisionOutcome, DecisionRequest
+from narrowgate.errors import GenerationError
 from narrowgate.seams import CheckContext, Problem
 from narrowgate.seams.ports import DecisionBackend, Generator
+from narrowgate_hosted.chat.answers import INVALID
 from narrowgate_hosted.chat.settings import ChatSettings, host_of
 from narrowgate_hosted.chat.wires import ROUTES
 from narrowgate_http import check_http, resolve, shown
@@ -56,9 +58,15 @@ async def probe_generator(generator: Generator) -> Iterable[Problem]:
     """Ask for a value that only the schema names, so that a server which passes over the schema cannot hit it.
 
     Raises:
-        GenerationError: nothing was written that fits.
+        GenerationError: the call failed, or the answer was cut or refused.
     """
-    await generator.generate("Greet the reader of the place named by `place`.", {"place": "harbour"}, _UNGUESSABLE)
+    try:
+        await generator.generate("Greet the reader of the place named by `place`.", {"place": "harbour"}, _UNGUESSABLE)
+    except GenerationError as error:
+        if error.code not in INVALID:
+            raise
+        message = f"the server passed over the schema, or its model writes no answer. {error}"
+        return [Problem("probe-failed", message, "set `schema_as` to what this server understands, or use another server")]
     return ()
 
 
@@ -81,12 +89,12 @@ async def probe_decision(backend: DecisionBackend) -> Iterable[Problem]:
         result = await backend.evaluate(DecisionRequest("hosted.probe", _QUESTION, text, _QUERY))
         right = result.outcome is DecisionOutcome.YES if supports else result.outcome is not DecisionOutcome.YES
         if not right:
-            kind = "holds the evidence" if supports else "has nothing to do with the question"
+            kind = "answers a query" if supports else "has nothing to do with a query"
             problems.append(
                 Problem(
-                    "probe-failed",
-                    f"the model answered {result.outcome} about a text that {kind}",
-                    "use another model, or correct keep_at and drop_below",
+                    "polarity",
+                    f"{result.policy_id} says {result.outcome} of a text that {kind}",
+                    "use another model: this one does not tell evidence from other texts",
                 )
             )
     return problems

@@ -37,7 +37,7 @@ def check_schema(schema: Any, place: str = "schema") -> None:
     if unknown:
         raise ValueError(f"{place} has keywords that are not supported here: {', '.join(unknown)}")
     kind = schema.get("type")
-    if kind not in _KINDS:
+    if not isinstance(kind, str) or kind not in _KINDS:
         raise ValueError(f"{place}.type must be one of {', '.join(_KINDS)}")
     if kind == "object":
         properties = schema.get("properties", {})

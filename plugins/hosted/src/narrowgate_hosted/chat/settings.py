@@ -157,7 +157,7 @@ class ChatDecisionSettings(ChatSettings):
 
     batch: int = attrs.field(default=1, validator=[v.instance_of(int), v.ge(1), v.le(50)])
     probability: bool = False
-    keep_at: float = attrs.field(default=0.5, validator=[v.ge(0.0), v.le(1.0)])
-    drop_below: float = attrs.field(default=0.5, validator=[v.ge(0.0), v.le(1.0), _band])
+    keep_at: float = attrs.field(default=0.6, validator=[v.ge(0.0), v.le(1.0)])
+    drop_below: float = attrs.field(default=0.4, validator=[v.ge(0.0), v.le(1.0), _band])
     timeout: float = attrs.field(default=10.0, validator=[v.gt(0), v.lt(float("inf"))])
     deadline: float = attrs.field(default=15.0, validator=[v.gt(0), v.lt(float("inf"))])

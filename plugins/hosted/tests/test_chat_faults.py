@@ -1,0 +1,190 @@
+"""Both components on servers and networks that fail: the code, the cost, nothing that hangs, nothing that is left."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import anyio
+import pytest
+from chat_fakes import SCHEMA, WIRES, deciding, generating, reply
+
+from narrowgate.decisions import DecisionOutcome, DecisionRequest, FailOpen, Usage
+from narrowgate.errors import DecisionError, GenerationError, RecallError
+from narrowgate.values.secret import Secret
+from narrowgate_http import CURES
+from narrowgate_http.testing import ALL_FAULTS, Answer, FaultServer, fault_server, without_waits
+
+pytestmark = pytest.mark.anyio
+
+SECRET = "k-0123456789abcdef"
+REQUEST = DecisionRequest("test.kind", "Does it mention ivy?", "ivy covers the lighthouse", ("lighthouse",))
+DATA = {"subject": "ivy covers the lighthouse"}
+
+CODES = {
+    "refused": "unreachable",
+    "dns": "dns",
+    "tls-plain-text": "tls",
+    "tls-unknown-authority": "tls",
+    "401": "unauthorised",
+    "402": "payment",
+    "403": "forbidden",
+    "404": "not-found",
+    "413": "too-large",
+    "422": "bad-request",
+    "429-seconds": "rate-limited",
+    "429-date": "rate-limited",
+    "429-ms": "rate-limited",
+    "429-plain": "rate-limited",
+    "500": "server-error",
+    "503": "overloaded",
+    "529": "overloaded",
+    "empty-body": "empty-body",
+    "html-body": "not-json",
+    "slow-first-byte": "timeout",
+    "slow-trickle": "timeout",
+    "cut-body": "cut",
+    "wrong-content-type": "wrong-shape",
+    "huge-body": "response-too-large",
+    "huge-body-unannounced": "response-too-large",
+    "wrong-shape": "wrong-shape",
+    "nan": "non-finite",
+    "redirect": "redirect",
+    "closed": "cut",
+}
+"""Fault -> code, for every wire and both components."""
+
+NEVER_SENT = ("refused", "dns", "tls-plain-text", "tls-unknown-authority")
+FREE = ("401", "402", "403", "404", "413", "422", "429-seconds", "429-date", "429-ms", "429-plain", "500", "503", "529")
+"""Faults at which a server says itself that it did nothing, so that no tokens were spent."""
+
+QUICK: dict[str, Any] = {"timeout": 0.5, "deadline": 2.0, "retries": 1, "api_key": Secret(SECRET)}
+
+
+def test_every_fault_has_its_code() -> None:
+    """A fault that is added to the list gets an entry here."""
+    assert sorted(CODES) == sorted(ALL_FAULTS)
+    assert set(CODES.values()) <= set(CURES)
+
+
+async def _failure(fault: str, ask: Callable[[str], Awaitable[Any]], kind: type[RecallError]) -> RecallError:
+    with fault_server(fault) as server, without_waits(), anyio.fail_after(30):
+        with pytest.raises(kind) as caught:
+            await ask(server.url)
+        await server.deserted()
+        sent = len(server.requests)
+    error: RecallError = caught.value
+    assert error.code == CODES[fault]
+    assert error.usage is not None
+    if fault in NEVER_SENT:
+        assert error.usage == Usage()
+    else:
+        tokens = 0 if fault in FREE or fault == "redirect" else None
+        assert error.usage == Usage(1, sent, tokens, tokens)
+    told = f"{error}{error.__cause__}"
+    assert not re.search(f"ivy|lighthouse|{SECRET}", told)
+    assert f"[{error.code}]" in str(error)
+    return error
+
+
+@pytest.mark.parametrize("wire", WIRES)
+@pytest.mark.parametrize("fault", ALL_FAULTS)
+async def test_the_generator_fails_with_code_and_cost(fault: str, wire: str) -> None:
+    """The account is that of the server: the requests that it got, and no tokens where it says that it did nothing."""
+
+    async def ask(url: str) -> None:
+        async with generating(url, wire, **QUICK) as generator:
+            await generator.generate("Say what it covers.", DATA, SCHEMA)
+
+    await _failure(fault, ask, GenerationError)
+
+
+@pytest.mark.parametrize("fault", ALL_FAULTS)
+async def test_the_backend_fails_with_code_and_cost(fault: str) -> None:
+    """Never an abstention: whoever must have a judgement gets an error."""
+
+    async def ask(url: str) -> None:
+        async with deciding(url, **QUICK) as backend:
+            await backend.evaluate(REQUEST)
+
+    await _failure(fault, ask, DecisionError)
+
+
+@pytest.mark.parametrize("fault", ALL_FAULTS)
+async def test_an_advisory_role_abstains_and_says_so(fault: str) -> None:
+    """Case 27: the envelope's abstention is marked and bears the cost of the failure."""
+    with fault_server(fault) as server, without_waits(), anyio.fail_after(30):
+        async with deciding(server.url, **QUICK) as backend:
+            result = await FailOpen(backend).evaluate(REQUEST)
+        assert result.usage.requests == (0 if fault in NEVER_SENT else len(server.requests))
+    assert (result.outcome, result.used_fallback) == (DecisionOutcome.ABSTAIN, True)
+
+
+def _places() -> dict[str, tuple[Answer, dict[str, Any]]]:
+    held, slow = Answer(hold=True), Answer(pad=100_000, trickle=0.02)
+    waiting = Answer(status=503, headers={"retry-after": "20"})
+    patient = {"timeout": 60.0, "deadline": 90.0}
+    return {
+        "headers": (held, patient),
+        "body": (slow, patient),
+        "retry": (waiting, patient),
+        "repeat": (Answer(json=reply("chat", "No idea.")), {**patient, "repeats": 1_000_000}),
+    }
+
+
+@pytest.mark.parametrize("place", ["headers", "body", "retry", "repeat"])
+async def test_a_cancelled_generation_ends_at_once(place: str) -> None:
+    """Case 39: waiting for headers, in the body, before another attempt, and amid repeats; nothing is left open."""
+    answer, settings = _places()[place]
+    with FaultServer(answer) as server, anyio.fail_after(30):
+        async with generating(server.url, **settings) as generator, anyio.create_task_group() as group:
+
+            async def ask() -> None:
+                await generator.generate("Say what it covers.", DATA, SCHEMA)
+
+            group.start_soon(ask)
+            await server.arrived(1)
+            group.cancel_scope.cancel()
+        sent = len(server.requests)
+        await server.deserted()
+        assert len(server.requests) == sent
+
+
+@pytest.mark.parametrize("place", ["headers", "body", "retry", "slot"])
+async def test_a_cancelled_decision_ends_at_once(place: str) -> None:
+    """Likewise, and while another question holds the only place."""
+    answer, settings = _places()["headers" if place == "slot" else place]
+    with FaultServer(answer) as server, anyio.fail_after(30):
+        async with deciding(server.url, concurrency=1, **settings) as backend, anyio.create_task_group() as group:
+            group.start_soon(backend.evaluate, REQUEST)
+            if place == "slot":
+                group.start_soon(backend.evaluate, REQUEST)
+            await server.arrived(1)
+            group.cancel_scope.cancel()
+        await server.deserted()
+        assert len(server.requests) == 1
+
+
+async def test_a_call_is_cancelled_while_it_connects() -> None:
+    """A cancelled scope passes before a byte is sent, and an envelope does not make an abstention of it."""
+    with FaultServer(Answer(hold=True)) as server:
+        async with deciding(server.url) as backend:
+            with anyio.CancelScope() as scope:
+                scope.cancel()
+                await FailOpen(backend).evaluate(REQUEST)
+                pytest.fail("the cancellation was swallowed")
+        assert scope.cancelled_caught
+        assert server.requests == []
+
+
+async def test_no_more_requests_are_under_way_than_allowed() -> None:
+    """Whatever the caller starts at once."""
+    with FaultServer(Answer(json=reply("chat", '{"answer": "no"}'))) as server:
+        async with deciding(server.url, concurrency=2) as backend, anyio.create_task_group() as group:
+            assert backend.concurrency == 2
+            for _ in range(12):
+                group.start_soon(backend.evaluate, REQUEST)
+        assert server.most_under_way <= 2
+        assert len(server.requests) == 12
+        assert server.connections <= 2, "connections are kept"
