@@ -100,8 +100,6 @@ class ChatSettings(HttpSettings):
         extra_body: further fields of each request, e.g. `{ reasoning_effort = "low" }`; none that the component writes.
         pinned: whether the model's name always means the same model; true where it ends in a date. Only verdicts of a pinned
             model may be remembered.
-        timeout: seconds for one attempt, from connecting to the last byte, finite and > 0.
-        deadline: seconds for one call with all its attempts, repeats and waits, finite and > 0.
     """
 
     wire: WireName = attrs.field(default="chat", validator=v.in_(tuple(BASE_URLS)))
@@ -119,8 +117,6 @@ class ChatSettings(HttpSettings):
     num_ctx: int = attrs.field(default=8192, validator=[v.instance_of(int), v.ge(256)])
     extra_body: Mapping[str, Any] = attrs.field(factory=dict, validator=_not_ours)
     pinned: bool = attrs.field(default=attrs.Factory(_pinned, takes_self=True))
-    timeout: float = attrs.field(default=20.0, validator=[v.gt(0), v.lt(float("inf"))])
-    deadline: float = attrs.field(default=25.0, validator=[v.gt(0), v.lt(float("inf"))])
 
 
 @attrs.frozen(kw_only=True)
@@ -130,9 +126,13 @@ class GeneratorSettings(ChatSettings):
     Attributes:
         repeats: further attempts when an answer is invalid (prose, another shape, nothing), >= 0. Each costs as much as the
             first; the cost of all is added up. A cut or refused answer is not asked for again.
+        timeout: seconds for one attempt, from connecting to the last byte, finite and > 0.
+        deadline: seconds for one call with all its attempts, repeats and waits, finite and > 0.
     """
 
     repeats: int = attrs.field(default=0, validator=[v.instance_of(int), v.ge(0)])
+    timeout: float = attrs.field(default=20.0, validator=[v.gt(0), v.lt(float("inf"))])
+    deadline: float = attrs.field(default=25.0, validator=[v.gt(0), v.lt(float("inf"))])
 
 
 def _band(settings: ChatDecisionSettings, _: attrs.Attribute[float], value: float) -> None:
@@ -151,13 +151,9 @@ class ChatDecisionSettings(ChatSettings):
             a calibrated one, so that it becomes the `score` of a verdict.
         keep_at: with `probability`: at least this is YES, 0..1.
         drop_below: with `probability`: less than this is NO; between the two the verdict is ABSTAIN. At most `keep_at`.
-        timeout: seconds for one attempt, from connecting to the last byte, finite and > 0.
-        deadline: seconds for one call with all its attempts and waits, finite and > 0.
     """
 
     batch: int = attrs.field(default=1, validator=[v.instance_of(int), v.ge(1), v.le(50)])
     probability: bool = False
     keep_at: float = attrs.field(default=0.6, validator=[v.ge(0.0), v.le(1.0)])
     drop_below: float = attrs.field(default=0.4, validator=[v.ge(0.0), v.le(1.0), _band])
-    timeout: float = attrs.field(default=10.0, validator=[v.gt(0), v.lt(float("inf"))])
-    deadline: float = attrs.field(default=15.0, validator=[v.gt(0), v.lt(float("inf"))])
