@@ -10,7 +10,7 @@ import socket
 import ssl
 import zlib
 from collections.abc import Mapping, Sequence
-from typing import Final, Self
+from typing import Any, Final, Self
 from urllib.request import getproxies, proxy_bypass
 
 import anyio
@@ -115,6 +115,24 @@ class Attempt:
         return self.sent and (self.status is None or self.status < 300 or self.status in (504, 524))
 
 
+class _Handshake:
+    """Closes the connection under a TLS handshake that is cut off.
+
+    httpcore does so for errors and not for cancellations, which is what our time limits are too: the socket would stay open.
+    """
+
+    def __init__(self) -> None:
+        self._plain: Any = None
+
+    async def note(self, event: str, info: Mapping[str, Any]) -> None:
+        """Take an event of the transport."""
+        if event.endswith("connect_tcp.complete"):
+            self._plain = info["return_value"]
+        elif event.endswith("start_tls.failed") and self._plain is not None:
+            with anyio.CancelScope(shield=True):  # does not wait for the server
+                await self._plain.aclose()
+
+
 async def exchange(
     transport: httpx.AsyncHTTPTransport,
     url: httpx.URL,
@@ -136,7 +154,9 @@ async def exchange(
         EncodingError: its compression cannot be undone.
         httpx.HTTPError, OSError, UnicodeError: no answer, or only part of one.
     """
-    response = await transport.handle_async_request(httpx.Request("POST", url, headers=headers, stream=attempt.body))
+    extensions = {"trace": _Handshake().note}
+    request = httpx.Request("POST", url, headers=headers, stream=attempt.body, extensions=extensions)
+    response = await transport.handle_async_request(request)
     try:
         attempt.status, attempt.headers = response.status_code, _joined(response.headers.raw)
         if not response.is_success:
