@@ -84,19 +84,20 @@ def split(url: str) -> SplitResult:
         raise ValueError("it holds a user name or password: use `api_key`, with `auth = 'basic'` where needed")
     if _BROKEN.search(url.strip()):
         raise ValueError("it holds a space, a backslash or a control character")
-    if _called_host(url.strip()) != host:
+    if host not in _called_host(url.strip()):
         raise ValueError("its host cannot be one")
     return parts
 
 
-def _called_host(url: str) -> str | None:
-    """Return the host that would be called, so that what is checked here and what is called cannot differ."""
-    import httpx
+def _called_host(url: str) -> tuple[str, ...]:
+    """Return how the host that would be called is written, so that what is checked and what is called cannot differ."""
+    import httpx  # takes longer to import than all the rest, and plugins that only declare themselves need none
 
     try:
-        return httpx.URL(url).host
+        called = httpx.URL(url)
     except (httpx.InvalidURL, UnicodeError):
-        return None
+        return ()
+    return called.host, called.raw_host.decode("ascii")
 
 
 def shown(url: str) -> str:

@@ -52,7 +52,8 @@ def scrubbed(message: str, contents: Iterable[str]) -> str:
         return "…" if len(run) > _LONGEST or not known.isdisjoint(_parts(run)) else run
 
     clean = re.sub(r"…(\W{0,3}…)+", "…", _RUN.sub(keep, _MASKED.sub("…", line)))
-    return clean if len(clean) <= _SHOWN else clean[: _SHOWN - 1] + "…"
+    # Once more after the cut: what is left of a word may be another one.
+    return clean if len(clean) <= _SHOWN else _RUN.sub(keep, clean[: _SHOWN - 1]) + "…"
 
 
 def _cleaned(text: str) -> str:
