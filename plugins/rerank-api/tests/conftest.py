@@ -31,6 +31,12 @@ def anyio_backend(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture(scope="session")
+def now() -> datetime:
+    """Return the present as the rerankers of these tests see it."""
+    return NOW
+
+
+@pytest.fixture(scope="session")
 def pool() -> Callable[..., list[Candidate]]:
     """Return a function that makes a coarse pool of texts, with the metadata of each where it is given."""
 
