@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from narrowgate_http.scrubbing import scrubbed
 
-__all__ = ["NonFiniteError", "code_in", "decode", "encode", "is_too_large", "scrubbed", "words_of"]
+__all__ = ["NonFiniteError", "code_in", "decode", "encode", "is_refusal", "is_too_large", "scrubbed", "words_of"]
 
 _GUARD: Final = re.compile(r"\s*\)\]\}',?[ \t]*\r?\n")
 """The line that some servers put before JSON so that no browser runs it as a script."""
@@ -95,9 +95,29 @@ def code_in(body: Any) -> str | None:
     return None
 
 
+_TOO_LARGE: Final = (
+    "max_tokens_exceeded",
+    "context_length_exceeded",
+    "exceed_context_size_error",
+    "maximum context length",
+    "exceeds the context length",
+    "prompt is too long",
+)
+"""How System One, OpenAI, llama.cpp, vLLM, Ollama and Anthropic say that a request has too many tokens."""
+
+_FILTERED: Final = frozenset({"content_filter", "content_policy_violation"})
+"""The codes of a filter before a model, which refuses with an error what the model itself would refuse with an answer."""
+
+
 def is_too_large(body: Any) -> bool:
     """Return whether an error body says that the request has too many tokens, also where a gateway quotes it as text."""
-    return "max_tokens_exceeded" in (code_in(body) or "") or "max_tokens_exceeded" in (words_of(body) or "")
+    said = f"{code_in(body)} {words_of(body)}"
+    return any(word in said for word in _TOO_LARGE)
+
+
+def is_refusal(body: Any) -> bool:
+    """Return whether an error body says that a filter refuses the content, which no other attempt or setting changes."""
+    return code_in(body) in _FILTERED
 
 
 def _get(value: Any, key: str) -> Any:
