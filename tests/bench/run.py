@@ -1,6 +1,6 @@
 """Measure speed and memory against their floors and print one table.
 
-    python tests/bench/run.py [--sizes 10000 100000] [--only search ingest startup memory] [--data DIR] [--strict]
+    python tests/bench/run.py [--sizes 10000 100000] [--only startup keep-drop ingest search memory] [--data DIR] [--strict]
 
 Every figure that depends on the machine stands beside its floor: the bare work, measured in the same run, query by query.
 Texts are made by a seeded generator; the embedder is a hash of words, so that no model's time is in any figure.
@@ -24,13 +24,14 @@ import anyio
 import attrs
 import corpus
 import ingesting
+import keep_drop
 import memory
 import parts
 import quality
 import searching
 import startup
 
-WHAT: Final = ("startup", "ingest", "search", "memory")
+WHAT: Final = ("startup", "keep-drop", "ingest", "search", "memory")
 
 
 @attrs.frozen
@@ -76,8 +77,10 @@ def measure(asked: argparse.Namespace) -> Iterator[Row]:
     """Yield the rows one by one, as they are measured."""
     if "startup" in asked.only:
         yield from _startup()
+    if "keep-drop" in asked.only:
+        yield from _keep_drop()
     for size in asked.sizes:
-        if set(asked.only) - {"startup"}:
+        if set(asked.only) - {"startup", "keep-drop"}:
             yield from _size(size, asked.only)
     if asked.data is None:
         print("recall and decisions: not measured, no --data DIR given", file=sys.stderr)
@@ -98,6 +101,18 @@ def _startup() -> Iterator[Row]:
     ):
         limit, ok = ("", None) if bound is None else (f"< {bound:.0f} ms", value < bound)
         yield Row(what, f"{value:.1f} ms", f"{times.bare:.1f} ms (python -c pass)", f"{value / times.bare:.2f}", limit, ok)
+
+
+def _keep_drop() -> Iterator[Row]:
+    for item in anyio.run(keep_drop.measure):
+        yield Row(
+            f"keep/drop over HTTP, {item.name}",
+            f"{item.seconds * 1000:.0f} ms, {item.requests} requests, {item.waves} waves",
+            f"{item.floor * 1000:.0f} ms (bare httpx {item.bare * 1000:.0f})",
+            f"{item.ratio:.2f}",
+            f"<= {keep_drop.RATIO:g}x, {item.expected} requests",
+            item.ratio <= keep_drop.RATIO and item.requests == item.expected,
+        )
 
 
 def _size(size: int, only: list[str]) -> Iterator[Row]:

@@ -37,3 +37,27 @@ async def test_an_answer_in_pieces_is_of_the_wrong_shape(kind: str) -> None:
 def test_a_route_whose_version_is_a_word_is_not_doubled(base: str) -> None:
     """Case 21, for a server whose routes begin with `/api`."""
     assert join(base, "api", "chat") == "http://h:1/api/chat"
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        ({"error": {"message": "no", "code": "context_length_exceeded"}}, "too-large"),
+        ({"error": {"message": "no", "type": "exceed_context_size_error", "code": 400}}, "too-large"),
+        ({"message": "This model's maximum context length is 4096 tokens.", "type": "BadRequestError"}, "too-large"),
+        ({"error": "the input length exceeds the context length"}, "too-large"),
+        ({"type": "error", "error": {"type": "invalid_request_error", "message": "prompt is too long"}}, "too-large"),
+        ({"error": {"message": "no", "code": "content_filter", "status": 400}}, "refused"),
+        ({"error": {"message": "no", "code": "content_policy_violation", "param": None}}, "refused"),
+        ({"error": {"message": "no", "code": "unknown_field"}}, "bad-request"),
+    ],
+)
+async def test_a_bad_request_tells_what_is_bad_about_it(error: dict[str, object], code: str) -> None:
+    """Too many tokens and refused content have codes of their own, however a service says it; none is tried again."""
+    with FaultServer(Answer(status=400, json=error)) as server:
+        async with http_client("a.b", HttpSettings(base_url=server.url)) as client:
+            with pytest.raises(HttpError) as caught:
+                await client.post(server.url, {})
+        assert len(server.requests) == 1
+    assert caught.value.code == code

@@ -35,7 +35,7 @@ TEXTS: Final = (
     "Nora likes tea without sugar.",
     "The backup of March was restored in the nightly window.",
     "回滚前必须先通知值班人员。",
-    "When does the train to Basel start?",
+    "The train to Basel does start on time.",
 )
 
 

@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 from chat_fakes import SCHEMA, deciding, generating
-from chat_servers import free_port, running
 
 from narrowgate.decisions import DecisionOutcome, DecisionRequest, Usage
 from narrowgate.errors import DecisionError, GenerationError
 from narrowgate.values.secret import Secret
 from narrowgate_hosted.chat.components import BACKENDS, GENERATORS
+from narrowgate_http.testing import free_port, program
 
 pytestmark = pytest.mark.anyio
 
@@ -54,7 +54,7 @@ FIXTURES: list[dict[str, Any]] = [
 def llmock() -> Iterator[str]:
     """Run llmock: it keeps to schemas, and checks requests as the services do."""
     port = free_port()
-    with running("llmock", "serve", "-h", "127.0.0.1", "-p", str(port)):
+    with program("llmock", "serve", "-h", "127.0.0.1", "-p", str(port)):
         yield f"http://127.0.0.1:{port}"
 
 
@@ -63,7 +63,7 @@ def told(folder: Path) -> Iterator[str]:
     """Run stubllm with `FIXTURES` in a folder: it says what it is told to say."""
     (folder / "fixtures.json").write_text(json.dumps(FIXTURES), encoding="utf-8")
     port = free_port()
-    with running("stubllm", "serve", "--host", "127.0.0.1", "--port", str(port), "--fixture-dir", str(folder)):
+    with program("stubllm", "serve", "--host", "127.0.0.1", "--port", str(port), "--fixture-dir", str(folder)):
         yield f"http://127.0.0.1:{port}"
 
 
@@ -78,7 +78,7 @@ def stubllm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 def mock_ai_api() -> Iterator[tuple[str, str]]:
     """Run mock-ai-api, which passes over schemas; return the URLs of its OpenAI and its Anthropic."""
     openai, anthropic = free_port(), free_port()
-    with running("mock-ai-api", "--openai-port", str(openai), "--anthropic-port", str(anthropic), servers=2):
+    with program("mock-ai-api", "--openai-port", str(openai), "--anthropic-port", str(anthropic), listeners=2):
         yield f"http://127.0.0.1:{openai}", f"http://127.0.0.1:{anthropic}"
 
 

@@ -73,9 +73,8 @@ def test_the_table_has_every_fault_once() -> None:
 async def test_a_fault_is_refused_with_the_code_of_the_table(fault: str) -> None:
     """With the cost of the one request that was made."""
     setting = SETTINGS.get(fault, Setting())
-    with mock(fault, *setting.more, key=setting.wanted) as (url, _):
-        with pytest.raises(DecisionError) as caught:
-            await _ask(url, setting.given, model=setting.model)
+    with mock(fault, *setting.more, key=setting.wanted) as (url, _), pytest.raises(DecisionError) as caught:
+        await _ask(url, setting.given, model=setting.model)
     assert TABLE[fault].partition(";")[0] == f"refused: `{caught.value.code}`"
     assert caught.value.usage is not None
     assert (caught.value.usage.calls, caught.value.usage.requests) == (5, 1)

@@ -2,16 +2,9 @@
 
 from __future__ import annotations
 
-import itertools
 import json
-import os
-import socket
-import subprocess
-import sys
-import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
-from pathlib import Path
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, Final
 from urllib.request import urlopen
 
@@ -21,61 +14,25 @@ from embedding_parts import TEXTS, opened
 from narrowgate.decisions import Usage
 from narrowgate.errors import EmbeddingError
 from narrowgate_hosted.embedding.probing import probe
+from narrowgate_http.testing import free_port, program
 
 pytestmark = pytest.mark.anyio
 
 OPTIONS: Final[dict[str, Any]] = {"model": "text-embedding-3-small", "dimension": 1536}
 
 
-def beside_python(name: str) -> str:
-    """Return a command that is installed beside the interpreter which runs the tests."""
-    return str(Path(sys.executable).with_name(f"{name}.exe" if os.name == "nt" else name))
-
-
-_PORTS: Final = itertools.count(os.getpid() * 64)
-
-
-def _free_port() -> int:
-    """Return a port that nobody listens on, below those that systems hand out: no other test gets it meanwhile."""
-    for number in _PORTS:
-        port = 20_000 + number % 10_000
-        with suppress(OSError), socket.create_server(("127.0.0.1", port)):
-            return port
-    raise AssertionError("unreachable: the count has no end")
-
-
 @contextmanager
-def running(command: Sequence[str], port_option: str) -> Iterator[str]:
+def running(name: str, *arguments: str) -> Iterator[str]:
     """Run a server's own command on a free port; yields its URL once it listens."""
-    port = _free_port()
-    arguments = [*command, port_option, str(port)]
-    # Its start-up screen has characters that a pipe without a locale refuses.
-    env = {**os.environ, "PYTHONIOENCODING": "utf-8"}
-    server = subprocess.Popen(arguments, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=env)
-    try:
-        _until_it_listens(port, server)
+    port = free_port()
+    with program(name, *arguments, "--port", str(port)):
         yield f"http://127.0.0.1:{port}"
-    finally:
-        server.terminate()
-        server.wait(30)
-
-
-def _until_it_listens(port: int, server: subprocess.Popen[bytes]) -> None:
-    for _ in range(600):
-        assert server.poll() is None, f"{server.args!r} ended before it listened"
-        try:
-            socket.create_connection(("127.0.0.1", port), timeout=5).close()
-        except OSError:
-            time.sleep(0.1)
-        else:
-            return
-    pytest.fail(f"{server.args!r} did not begin to listen")
 
 
 @contextmanager
 def llmock(*options: str) -> Iterator[str]:
     """Run llmock."""
-    with running([beside_python("llmock"), "serve", "--host", "127.0.0.1", *options], "--port") as url:
+    with running("llmock", "serve", "--host", "127.0.0.1", *options) as url:
         yield url
 
 
@@ -90,15 +47,14 @@ def llmock_url() -> Iterator[str]:
 def stubllm_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Run stubllm without fixtures."""
     folder = str(tmp_path_factory.mktemp("fixtures"))
-    command = [beside_python("stubllm"), "serve", "--host", "127.0.0.1", "--fixture-dir", folder]
-    with running(command, "--port") as url:
+    with running("stubllm", "serve", "--host", "127.0.0.1", "--fixture-dir", folder) as url:
         yield url
 
 
 @pytest.fixture(scope="module")
 def mock_ai_api_url() -> Iterator[str]:
     """Run the OpenAI half of mock-ai-api. Its command starts two servers and would leave both behind."""
-    with running([sys.executable, "-m", "uvicorn", "app.openai_app:app", "--host", "127.0.0.1"], "--port") as url:
+    with running("uvicorn", "app.openai_app:app", "--host", "127.0.0.1") as url:
         yield url
 
 

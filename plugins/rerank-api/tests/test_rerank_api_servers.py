@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import socket
-import subprocess
-import sys
-import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final
@@ -14,6 +9,7 @@ from typing import Any, Final
 import pytest
 
 import narrowgate
+from narrowgate_http.testing import free_port, program
 from narrowgate_rerank_api.checks import probe
 
 TEXTS: Final = ["A recipe for bread.", "The http client retries after a timeout.", "Timeout settings."]
@@ -22,33 +18,10 @@ QUERY: Final = "retry timeout of the http client"
 
 @pytest.fixture(scope="module")
 def dev_double() -> Iterator[str]:
-    """Run the server's own command; it is installed beside the interpreter that runs the tests."""
-    command = Path(sys.executable).with_name("dev-double.exe" if os.name == "nt" else "dev-double")
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    arguments = ["serve", "--engine", "mock", "--host", "127.0.0.1", "--port", str(port)]
-    server = subprocess.Popen([command, *arguments], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-    running = threading.Event()
-    reader = threading.Thread(target=_read, args=(server, running))
-    reader.start()
-    try:
-        assert running.wait(120), "dev-double did not begin to answer"
-        assert server.poll() is None, "dev-double ended before it answered"
+    """Run the server's own command."""
+    port = free_port()
+    with program("dev-double", "serve", "--engine", "mock", "--host", "127.0.0.1", "--port", str(port)):
         yield f"http://127.0.0.1:{port}"
-    finally:
-        server.terminate()
-        server.wait(30)
-        reader.join()
-
-
-def _read(server: subprocess.Popen[str], running: threading.Event) -> None:
-    """Read what the server logs, so that it never waits for a reader; its end counts too, so that nobody waits in vain."""
-    assert server.stderr is not None
-    with server.stderr as lines:
-        for line in lines:
-            if "running on" in line:
-                running.set()
-    running.set()
 
 
 @pytest.mark.anyio

@@ -15,7 +15,8 @@ from narrowgate.governance.fingerprint import fingerprint
 from narrowgate.governance.privacy import Projection, project
 from narrowgate.governance.questions import Question
 from narrowgate.seams.component import Locality
-from narrowgate.seams.ports import DecisionBackend, LocalRule, RuleInput, Sanitiser, TransportRefusal
+from narrowgate.seams.gate_ports import ContentJudgement, LocalRule, RuleInput, Sanitiser, TransportRefusal
+from narrowgate.seams.ports import DecisionBackend
 from narrowgate.values.assessment import Attempt, Coverage, DecisionAssessment, GateMode, GateVerdict, VerdictSource
 from narrowgate.values.policy import DecisionPolicy, FailurePolicy, PrivacyBoundary
 
@@ -155,6 +156,8 @@ class Gate:
         return self.consumer.flagged or self.consumer.passed
 
     def _by_rules(self, question: Question, started: float) -> Judged | None:
+        if question.prejudged is not None:
+            return self._ruled(question, question.prejudged, started)
         leaves = self._named is not None and self._named.locality is Locality.HOSTED
         sensitive = None
         if self._sanitiser is not None and self._rules:
@@ -179,19 +182,26 @@ class Gate:
             if isinstance(said, TransportRefusal):
                 attempt = Attempt.PRIVACY_FALLBACK if said.privacy else Attempt.NO_CALL
                 return self._open(question, attempt, said.reason, "not_sent" if said.privacy else "no_call", started)
-            assessment = DecisionAssessment(
-                policy_id=self.policy.policy_id,
-                policy_version=self.policy.version,
-                mode=self.policy.mode,
-                attempt=Attempt.LOCAL_RULE,
-                coverage=Coverage.ADJUDICATED,
-                verdict=said.verdict,
-                source=VerdictSource.LOCAL_RULE,
-                reason=said.reason,
-                latency_ms=_since(started),
-            )
-            return Judged(question=question, assessment=assessment, privacy_outcome="local_rule")
+            return self._ruled(question, said, started)
         return None
+
+    def _ruled(self, question: Question, said: ContentJudgement, started: float) -> Judged:
+        assessment = DecisionAssessment(
+            policy_id=self.policy.policy_id,
+            policy_version=self.policy.version,
+            mode=self.policy.mode,
+            attempt=Attempt.LOCAL_RULE,
+            coverage=Coverage.ADJUDICATED,
+            verdict=said.verdict,
+            source=VerdictSource.LOCAL_RULE,
+            reason=said.reason,
+            latency_ms=_since(started),
+        )
+        return Judged(question=question, assessment=assessment, privacy_outcome="local_rule")
+
+    def not_asked(self, question: Question, reason: str) -> Judged:
+        """Return the assessment that nobody was asked, and why."""
+        return self._open(question, Attempt.NO_CALL, reason, "no_call", perf_counter())
 
     def _projected(self, question: Question) -> Projection | Judged:
         now = perf_counter()

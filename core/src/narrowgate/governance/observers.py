@@ -11,7 +11,8 @@ import anyio
 import attrs
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 
-from narrowgate.seams.ports import ObservationSink
+from narrowgate.governance.background import workers
+from narrowgate.seams.gate_ports import ObservationSink
 from narrowgate.values.observation import DecisionObservation
 
 BUFFER: Final = 1024
@@ -92,18 +93,18 @@ async def observers(sinks: Sequence[tuple[str, ObservationSink]]) -> AsyncIterat
     """
     states = [SinkState(name) for name, _ in sinks]
     sends: list[MemoryObjectSendStream[DecisionObservation]] = []
-    async with anyio.create_task_group() as tasks:
+
+    def close() -> None:
+        for send in sends:
+            send.close()
+
+    # The workers end by themselves when their streams are empty; a sink that hangs does not hold the end up.
+    async with workers(close, CLOSING) as tasks:
         for state, (_, sink) in zip(states, sinks, strict=True):
             send, receive = anyio.create_memory_object_stream[DecisionObservation](BUFFER)
             sends.append(send)
             tasks.start_soon(_work, state, sink, receive)
-        try:
-            yield Observers(states, sends)
-        finally:
-            for send in sends:
-                send.close()
-            # The workers end by themselves when their streams are empty; a sink that hangs does not hold the end up.
-            tasks.cancel_scope.deadline = anyio.current_time() + CLOSING
+        yield Observers(states, sends)
 
 
 async def _work(state: SinkState, sink: ObservationSink, stream: MemoryObjectReceiveStream[DecisionObservation]) -> None:

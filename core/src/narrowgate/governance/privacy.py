@@ -11,7 +11,7 @@ import attrs
 
 from narrowgate.governance.questions import Question
 from narrowgate.seams.component import Locality
-from narrowgate.seams.ports import Sanitiser
+from narrowgate.seams.gate_ports import Sanitiser
 from narrowgate.values.decision import DecisionRequest
 from narrowgate.values.policy import DecisionPolicy, PrivacyBoundary
 

@@ -9,6 +9,7 @@ from typing import Final
 
 import attrs
 
+from narrowgate.seams.gate_ports import ContentJudgement
 from narrowgate.values.policy import DecisionPolicy
 
 _HAN: Final = re.compile(r"[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0002fa1f]")
@@ -44,6 +45,7 @@ class Question:
         labels: bounded, non-secret labels of the subject, for the boundary `references_only`.
         unresolved_refs: evidence references that name nothing.
         allowed_scopes: scopes that the operation may touch; `None` for any.
+        prejudged: what the consumer's own rules say before any other, e.g. that no evidence is cited.
         metadata: counts for the observation.
     """
 
@@ -56,6 +58,7 @@ class Question:
     labels: Mapping[str, str] = attrs.field(factory=dict)
     unresolved_refs: tuple[str, ...] = ()
     allowed_scopes: frozenset[str] | None = None
+    prejudged: ContentJudgement | None = None
     metadata: Mapping[str, int] = attrs.field(factory=dict)
 
     @property

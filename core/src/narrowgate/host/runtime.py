@@ -16,11 +16,13 @@ from narrowgate.errors import CompositionError, InputError, NarrowgateError
 from narrowgate.host import codes, report
 from narrowgate.host.composition import Chosen, Composition, plan
 from narrowgate.host.config import Config, load_config
+from narrowgate.host.governing import Governing, governing
 from narrowgate.memory.service import MemoryService
 from narrowgate.recall.analysis import ANALYSER_VERSION
 from narrowgate.recall.service import NamedChannel, NamedReranker, SearchService
 from narrowgate.recall.settings import SearchSettings
 from narrowgate.seams.component import Deps, Probe, Problem, Seam
+from narrowgate.seams.gate_ports import HeldQueue
 from narrowgate.seams.ports import DecisionBackend, Embedder, EntryStore, Generator, RecallChannel, Reranker
 from narrowgate.seams.workers import left_behind
 from narrowgate.values.entry import Change, EntryDraft, EntryVersion, MemoryHead, WriteReceipt
@@ -38,10 +40,11 @@ class Narrowgate:
         composition: what runs.
         memory: the write service and exact reads.
         search_service: the search service.
+        governing: what its policies run.
     """
 
-    def __init__(self, composition: Composition, built: Mapping[str, Any]) -> None:
-        self.composition = composition
+    def __init__(self, composition: Composition, built: Mapping[str, Any], governing: Governing) -> None:
+        self.composition, self.governing = composition, governing
         self._built = dict(built)
         self._settings: SearchSettings = composition.config.search
         self._store: EntryStore = self._of(Seam.ENTRY_STORE)[0][1]
@@ -50,7 +53,8 @@ class Narrowgate:
         channels: list[tuple[str, RecallChannel]] = self._of(Seam.RECALL_CHANNEL)
         vectors = any(channel.kind is ChannelKind.VECTOR for _, channel in channels)
         # Without a vector channel nobody would look at vectors, so that writes need not wait for a model.
-        self.memory = MemoryService(self._store, embedder if vectors else None)
+        queue = self._store if isinstance(self._store, HeldQueue) else None
+        self.memory = MemoryService(self._store, embedder if vectors else None, governing.write_gate, queue)
         threshold = embedder.profile.threshold if embedder is not None else None
         rerankers: list[tuple[str, Reranker]] = self._of(Seam.RERANKER)
         self.search_service = SearchService(
@@ -168,12 +172,12 @@ class Narrowgate:
         return await self.memory.reindex(progress)
 
     async def health(self) -> Mapping[str, str | int | float | bool]:
-        """Return content-free facts about the store.
+        """Return content-free facts about the store, and counts of sinks and shadow evaluations where policies are in use.
 
         `workers_left_behind` is there when it is not 0: worker threads of this process that run synchronous code whose
         caller has left, e.g. after a deadline (see `narrowgate.seams.workers`).
         """
-        facts = dict(await self._store.health())
+        facts = {**await self._store.health(), **self.governing.health()}
         behind = left_behind()
         return {**facts, "workers_left_behind": behind} if behind else facts
 
@@ -248,7 +252,8 @@ async def open(  # noqa: A001 - `narrowgate.open` is what it is called for
         for chosen in composition.chosen:
             manager, built[chosen.name] = await _build(chosen, built)
             stack.push_async_exit(partial(_close, chosen, manager))
-        yield Narrowgate(composition, built)
+        # Entered last: gates and sinks end before what they use.
+        yield Narrowgate(composition, built, await stack.enter_async_context(governing(composition, built)))
 
 
 def _composition(

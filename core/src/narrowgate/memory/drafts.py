@@ -6,14 +6,14 @@ import hashlib
 import json
 import math
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime
 from functools import lru_cache
 from json.encoder import encode_basestring
 from typing import Final
 
 from narrowgate.errors import InputError, TextError
-from narrowgate.values.entry import EntryContent, EntryDraft, Put, Refused, Scalar
+from narrowgate.values.entry import EntryContent, EntryDraft, Evidence, Put, Refused, Scalar
 from narrowgate.values.identity import check_id
 from narrowgate.values.text import normalise_reason, normalise_text
 from narrowgate.values.times import parse_instant
@@ -26,6 +26,15 @@ MAX_VALUE_BYTES: Final = 2048
 
 MAX_ATTRIBUTES: Final = 32
 """The most attributes of one entry."""
+
+MAX_EVIDENCE: Final = 256
+"""The most pieces of evidence of one draft."""
+
+MAX_EVIDENCE_BYTES: Final = 65_536
+"""The longest text of one piece of evidence, in UTF-8 bytes."""
+
+MAX_REF_BYTES: Final = 512
+"""The longest reference of evidence, in UTF-8 bytes."""
 
 _MAX_INTEGER: Final = 2**63 - 1
 
@@ -58,7 +67,8 @@ def prepare_strictly(draft: EntryDraft) -> Put:
         check_id(draft.entry, "entry")
     elif draft.expected_version is not None:
         raise InputError("expected-version", "expected_version goes with entry: name the entry that it speaks of")
-    return Put(content_of(draft), draft.entry, draft.expected_version, normalise_reason(draft.reason))
+    evidence = _evidence(draft.evidence) if draft.evidence else ()
+    return Put(content_of(draft), draft.entry, draft.expected_version, normalise_reason(draft.reason), evidence)
 
 
 def content_of(draft: EntryDraft) -> EntryContent:
@@ -90,6 +100,19 @@ def content_digest(
     fields = ["null" if string is None else encode_basestring(string) for string in strings]
     fields.append(_canonical(attributes) if attributes else "{}")
     return hashlib.sha256(_DIGEST_DOMAIN + f"[{','.join(fields)}]".encode()).hexdigest()
+
+
+def _evidence(raw: object) -> tuple[Evidence, ...]:
+    if isinstance(raw, str | bytes) or not isinstance(raw, Sequence) or len(raw) > MAX_EVIDENCE:
+        raise InputError("evidence-type", f"evidence is a list of at most {MAX_EVIDENCE} Evidence objects or references")
+    found = []
+    for item in raw:
+        given = Evidence(item) if isinstance(item, str) else item
+        if not isinstance(given, Evidence):
+            raise InputError("evidence-type", f"evidence is an Evidence or a reference, not {type(given).__name__}")
+        text = None if given.text is None else normalise_text(given.text, what="evidence", max_bytes=MAX_EVIDENCE_BYTES)
+        found.append(Evidence(_line(given.ref, "the reference of evidence", MAX_REF_BYTES), text))
+    return tuple(found)
 
 
 def _line(raw: object, what: str, max_bytes: int) -> str:

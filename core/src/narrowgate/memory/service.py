@@ -6,13 +6,18 @@ import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from narrowgate.errors import InputError, NarrowgateError
+import attrs
+
+from narrowgate.errors import BatchRefusedError, InputError, NarrowgateError
 from narrowgate.memory.drafts import prepare
+from narrowgate.memory.guard import WriteGuard
+from narrowgate.seams.gate_ports import HeldQueue
 from narrowgate.seams.ports import Embedder, EntryStore
 from narrowgate.values.entry import (
     Change,
     EntryDraft,
     EntryVersion,
+    ItemOutcome,
     MemoryHead,
     Operation,
     Put,
@@ -21,6 +26,7 @@ from narrowgate.values.entry import (
     WriteReceipt,
 )
 from narrowgate.values.filters import Filter
+from narrowgate.values.held import WriteRuling
 from narrowgate.values.identity import EntryRef, check_id
 from narrowgate.values.text import normalise_reason
 
@@ -36,11 +42,20 @@ class MemoryService:
     Args:
         store: where entries live.
         embedder: makes the vectors that travel with a batch; `None` when no vector channel is in use.
+        guard: the write gate; `None` where no policy asks for one.
+        queue: keeps what the guard holds; needed with a guard that may hold.
     """
 
-    def __init__(self, store: EntryStore, embedder: Embedder | None = None) -> None:
+    def __init__(
+        self,
+        store: EntryStore,
+        embedder: Embedder | None = None,
+        guard: WriteGuard | None = None,
+        queue: HeldQueue | None = None,
+    ) -> None:
         self._store = store
         self._embedder = embedder
+        self._guard, self._queue = guard, queue
 
     async def remember(
         self,
@@ -73,7 +88,9 @@ class MemoryService:
         if len(items) > MAX_BATCH:
             raise InputError("batch-too-large", f"{len(items)} items in one batch; the limit is {MAX_BATCH}: split it")
         operations: list[Operation] = [prepare(item) for item in items]
-        return await self._write(memory, operations, strict=strict, expected_revision=expected_revision)
+        if self._guard is None:
+            return await self._write(memory, operations, strict=strict, expected_revision=expected_revision)
+        return await self._guarded(self._guard, memory, operations, strict=strict, expected_revision=expected_revision)
 
     async def forget(
         self,
@@ -161,6 +178,56 @@ class MemoryService:
         """Rebuild the store's indexes with today's analyser and embedder; return the number of entries indexed."""
         return await self._store.reindex(self._embedder, progress)
 
+    async def _guarded(
+        self,
+        guard: WriteGuard,
+        memory: str,
+        operations: Sequence[Operation],
+        *,
+        strict: bool,
+        expected_revision: int | None,
+    ) -> WriteReceipt:
+        """Write what the guard lets pass as one revision; what it holds goes to the queue, each item on its own.
+
+        What is held is in the queue before anything is written: a crash between the two loses nothing, and holding the
+        same again is a no-op. A strict batch with a held item is refused whole, and nothing of it is kept anywhere.
+        """
+        puts = [item for item in operations if isinstance(item, Put)]
+        batch = await guard.rule(memory, puts)
+        rulings = dict(
+            zip((place for place, item in enumerate(operations) if isinstance(item, Put)), batch.rulings, strict=True)
+        )
+        order = {place: number for number, place in enumerate(rulings)}
+        held = [place for place, ruling in rulings.items() if ruling.action == "hold"]
+        outcomes: dict[int, ItemOutcome] = {}
+        if held and strict:
+            refused = [
+                ItemOutcome("refused", None, rulings[place].code, rulings[place].reason)
+                if place in held
+                else ItemOutcome("unchanged")
+                for place in range(len(operations))
+            ]
+            raise BatchRefusedError(refused)
+        for place in held:
+            item = operations[place]
+            if self._queue is not None and isinstance(item, Put):
+                (kept,) = await self._queue.hold([await batch.hold(order[place], item)])
+                ruling = rulings[place]
+                outcomes[place] = ItemOutcome("held", None, ruling.code, ruling.reason, kept.held_id)
+        rest = [place for place in range(len(operations)) if place not in outcomes]
+        remarked = [_remarked(operations[place], rulings.get(place)) for place in rest]
+        try:
+            receipt = await self._write(memory, remarked, strict=strict, expected_revision=expected_revision)
+        except NarrowgateError:
+            await batch.failed([place not in held for place in order])
+            raise
+        outcomes.update(zip(rest, receipt.items, strict=True))
+        await batch.written([None if place in held else outcomes[place] for place in order])
+        if not held:
+            return receipt
+        items = tuple(outcomes[place] for place in range(len(operations)))
+        return WriteReceipt(receipt.memory, receipt.revision, items, receipt.vectors_pending, receipt.warning)
+
     async def _write(
         self, memory: str, operations: Sequence[Operation], *, strict: bool, expected_revision: int | None
     ) -> WriteReceipt:
@@ -200,6 +267,13 @@ class MemoryService:
         if len(made) != len(texts):
             return VectorBatch(profile, {}), "wrong number of vectors"
         return VectorBatch(profile, dict(zip(texts, made, strict=True))), None
+
+
+def _remarked(operation: Operation, ruling: WriteRuling | None) -> Operation:
+    """Return the operation with the gate's remark as its reason, where the caller gave none."""
+    if ruling is None or ruling.action != "flag" or not isinstance(operation, Put) or operation.reason is not None:
+        return operation
+    return attrs.evolve(operation, reason=f"flagged: {ruling.reason}")
 
 
 def _activity(

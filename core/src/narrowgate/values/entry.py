@@ -15,6 +15,19 @@ Scalar = str | int | float | bool | None
 
 
 @attrs.frozen
+class Evidence:
+    """What an entry rests on. Judged by a write gate where one is in use; never stored with the entry.
+
+    Attributes:
+        ref: an exact reference (`memory@revision/entry/version`), or the application's own name of a source.
+        text: the source's content; `None` for an exact reference, which is read where it is needed.
+    """
+
+    ref: str
+    text: str | None = None
+
+
+@attrs.frozen
 class EntryDraft:
     """What an application hands in. Nothing is checked here: `narrowgate.memory.drafts` does, and names what it refuses.
 
@@ -29,6 +42,7 @@ class EntryDraft:
         entry: the id of the entry that this revises; `None` adds one (or revises by `source`).
         expected_version: with `entry`: refuse when the entry's current version is another.
         reason: why it was written, at most 512 characters.
+        evidence: what it rests on, for a write gate; a text stands for a reference alone.
     """
 
     text: str
@@ -40,6 +54,7 @@ class EntryDraft:
     entry: str | None = None
     expected_version: int | None = None
     reason: str | None = None
+    evidence: tuple[Evidence | str, ...] = ()
 
 
 @attrs.frozen
@@ -69,6 +84,7 @@ class Put:
     entry: str | None = None
     expected_version: int | None = None
     reason: str | None = None
+    evidence: tuple[Evidence, ...] = ()
 
 
 @attrs.frozen
@@ -103,7 +119,7 @@ class Refused:
 
 Operation = Put | SetActive | Refused
 
-ItemStatus = Literal["added", "revised", "unchanged", "deactivated", "reactivated", "refused"]
+ItemStatus = Literal["added", "revised", "unchanged", "deactivated", "reactivated", "refused", "held"]
 
 
 @attrs.frozen
@@ -115,12 +131,14 @@ class ItemOutcome:
         ref: the entry as it stands after the batch; `None` for a refused item.
         code: the rule, for a refused item: `unknown-entry`, `stale-version`, `entry-inactive`, `text-too-long`, ...
         message: what is wrong and the cure, without content.
+        held: the id in the held queue, for a held item: it was not written, and waits for a person.
     """
 
     status: ItemStatus
     ref: EntryRef | None = None
     code: str | None = None
     message: str | None = None
+    held: str | None = None
 
 
 @attrs.frozen

@@ -14,7 +14,7 @@ import httpx
 
 from narrowgate_http import headers as _headers
 from narrowgate_http.address import shown, split
-from narrowgate_http.bodies import NonFiniteError, code_in, decode, encode, is_too_large, scrubbed, words_of
+from narrowgate_http.bodies import NonFiniteError, code_in, decode, encode, is_refusal, is_too_large, scrubbed, words_of
 from narrowgate_http.failures import CURES, HttpError
 from narrowgate_http.retrying import asked_wait, code_of, may_retry, usual_wait
 from narrowgate_http.settings import HttpSettings
@@ -229,6 +229,8 @@ class HttpClient:
             code = "quota"
         elif code == "bad-request" and is_too_large(body):
             code = "too-large"
+        elif code == "bad-request" and is_refusal(body):
+            code = "refused"
         what = f"answered {answer.status}"
         wait = asked_wait(answer.headers) or 0.0
         if wait >= 1 and code in ("rate-limited", "overloaded"):

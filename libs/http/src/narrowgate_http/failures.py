@@ -24,6 +24,7 @@ CURES: Final[dict[str, str]] = {
     "rate-limited": "lower `concurrency`, or wait",
     "quota": "raise the quota of this `api_key`",
     "bad-request": "correct `model` and the other settings of this component",
+    "refused": "look at what is asked of the model, or use another",
     "unsupported": "use a model and a server that offer this",
     "overloaded": "wait, or use another server",
     "server-error": "look at the server's log",
