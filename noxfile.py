@@ -41,7 +41,7 @@ NEEDS: Final[dict[str, list[str]]] = {
 }
 """Distributions that the tests of a distribution use beside that one and what it declares."""
 
-SERVERS: Final = {"http", "hosted", "listwise", "rerank-api", "decision", "cross"}
+SERVERS: Final = {"http", "cli", "hosted", "listwise", "rerank-api", "decision", "cross"}
 """Parts whose tests start servers that others wrote, on loopback."""
 
 TESTS: Final = {
