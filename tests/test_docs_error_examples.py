@@ -100,10 +100,16 @@ def narrowgate_entry_stores():
 
 @attrs.frozen
 class Case:
-    """What brings a problem about: distributions (name -> (plugin's id, version, source)) and a configuration file."""
+    """What brings a problem about: distributions (name -> (plugin's id, version, source)), a configuration, other files."""
 
     config: str = '[use]\nstore = "bad.store"\n'
     plugins: Mapping[str, tuple[str, str, str]] = attrs.field(factory=dict)
+    files: Mapping[str, str] = attrs.field(factory=dict)
+
+    def but(self, old: str, new: str) -> Case:
+        """Return the case with one piece of the configuration replaced."""
+        assert old in self.config
+        return attrs.evolve(self, config=self.config.replace(old, new))
 
 
 def bad(source: str) -> Case:
@@ -129,6 +135,41 @@ def calling(
     written = f'base_url = "{base_url}"\n' + (f"api_key = {key}\n" if key else "") + more
     config = f'[use]\nstore = "good.store"\ngenerator = "chat.writer"\n{rest}[settings."chat.writer"]\n{written}'
     return using(config, good=GOOD, chat=plugin() + CHAT)
+
+
+POLICY: Final = """\
+policy_id = "team.write.v1"
+decision_kind = "memory.write-gate"
+version = "1"
+consumer = "memory_write_gate"
+mode = "shadow"
+failure_policy = "fail_open"
+privacy_boundary = "local_only"
+local_rules = []
+subject_selector = "entry.text"
+evidence_selector = "entry.evidence"
+outcome_mapping = { yes = "allow", no = "deny" }
+effect = "hold"
+
+[question]
+en = "Does the cited evidence support this entry?"
+zh = "所引用的证据是否支持这条记忆？"
+
+[promotion_criteria]
+min_precision = 0.95
+"""
+JUDGES: Final = """
+@hookimpl
+def narrowgate_decision_backends():
+    return [offer("near", Seam.DECISION_BACKEND), offer("far", Seam.DECISION_BACKEND, locality=Locality.HOSTED)]
+"""
+
+
+def governed(text: str = POLICY, *, lock: str = "", backend: str = "near", more: str = "") -> Case:
+    """Return the case of one policy file, with a backend that answers its question."""
+    config = f'[use]\nstore = "good.store"\nchannels = "none"\ndecision_backend = "good.{backend}"\n'
+    case = using(config + f'[policies]\nfiles = ["write.toml"]\n{more}', good=GOOD + JUDGES)
+    return attrs.evolve(case, files={"write.toml": text, **({"policies.lock": lock} if lock else {})})
 
 
 HOST: Final[dict[str, Case]] = {
@@ -162,6 +203,16 @@ HOST: Final[dict[str, Case]] = {
     "need-ambiguous": using('[use]\nchannels = "none"\nreranker = "chan.judge"\n', chan=CHAN, one=JUDGE, two=JUDGE),
     "channel-left-out": using("", chan=CHAN),
     "no-channels": using("", good=GOOD),
+    "unknown-policy": governed(more='use = ["memory.write.evidence_suficiency.v1"]\n'),
+    "policy-clash": attrs.evolve(
+        governed().but('files = ["write.toml"]', 'files = ["*.toml"]'), files={"team.toml": POLICY, "write.toml": POLICY}
+    ),
+    "bad-policy": governed(POLICY.replace('"deny"', '"reject"').replace("privacy_boundary", "privacy_boundry")),
+    "policy-lock": governed(lock="team.write.v1 1\n"),
+    "policy-changed": governed(lock="team.write.v1\t1\t" + "0" * 64 + "\n"),
+    "policy-unlocked": governed(),
+    "not-promoted": governed(more='modes = { "team.write.v1" = "enforcing" }\n'),
+    "privacy-boundary": governed(backend="far"),
     "not-local": calling(rest="[privacy]\nlocal_only = true\n"),
     "check-failed": bad(plugin("entry_stores: offer('store', Seam.ENTRY_STORE, check=refuse)")),
     "probe-failed": bad(plugin() + PROBED),
@@ -208,6 +259,8 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callabl
             (site / f"fake_{name}.py").write_text(source.replace("{id}", id_))
             made.append(f"fake_{name}")
         (tmp_path / "narrowgate.toml").write_text(case.config)
+        for name, text in case.files.items():
+            (tmp_path / name).write_text(text, encoding="utf-8")
         importlib.invalidate_caches()
         return Discovery(lambda: metadata.distributions(path=[str(site)]))
 

@@ -79,6 +79,8 @@ def narrowgate_recall_channels():
     needs = (Need(Seam.EMBEDDER), Need(Seam.ENTRY_STORE, "wings"))
     return [Component("{id}.vector", Seam.RECALL_CHANNEL, "s", build, needs=needs)]
 """
+FAR = BACKEND.replace('"s", build)', '"s", build, locality=Locality.HOSTED)')
+RERANK, HANDOFF = "memory.rerank.decision.v1", "handoff.evidence.consult.v1"
 EMPTY = 'PLUGIN = Plugin("{id}", (1, 0))'
 
 
@@ -128,6 +130,11 @@ PROVOKED: dict[str, tuple[str | None, dict[str, str], dict[str, Any]]] = {
     codes.NEED_AMBIGUOUS: (BACKEND, {"second": "second"}, use(reranker="all.rerank")),
     codes.CHANNEL_LEFT_OUT: (None, {}, {}),
     codes.NO_CHANNELS: (None, {}, use(channels="none")),
+    codes.UNKNOWN_POLICY: (None, {}, {"policies": {"use": ["memory.write.nothing"]}}),
+    codes.POLICY_CLASH: (None, {}, {"policies": {"use": [RERANK, RERANK]}}),
+    codes.POLICY_LOCK: (None, {}, {"policies": {"use": [RERANK], "lock": "."}}),
+    codes.NOT_PROMOTED: (None, {}, {"policies": {"use": [RERANK], "modes": {RERANK: "enforcing"}}}),
+    codes.PRIVACY_BOUNDARY: (FAR, {}, {**use(decision_backend="bad.judge"), "policies": {"use": [HANDOFF]}}),
     codes.NOT_LOCAL: (None, {}, {**keyed(key={"env": "KEY"}), "privacy": {"local_only": True}}),
     codes.CHECK_FAILED: (None, {}, keyed(key={"env": "KEY"})),
 }
