@@ -13,7 +13,9 @@ from hypothesis import strategies as st
 
 from narrowgate.errors import RerankError
 from narrowgate.values.decision import NO_USAGE, Usage
+from narrowgate_http.bodies import encode
 from narrowgate_http.testing import Answer, FaultServer, Recorded
+from narrowgate_rerank_api import DIALECTS
 from narrowgate_rerank_api.pools import Pool, batches
 
 
@@ -181,16 +183,49 @@ def test_a_pool_maps_each_candidate_to_its_own_text(texts: list[str]) -> None:
 
 @given(
     st.lists(st.text(min_size=1, max_size=300), min_size=1, max_size=30),
+    st.sampled_from(sorted(DIALECTS)),
+    st.text(max_size=50),
+    st.dictionaries(st.sampled_from(["instruct", "truncation"]), st.text(max_size=1500)),
     st.none() | st.integers(1, 10),
-    st.none() | st.integers(1, 3000),
+    st.none() | st.integers(1, 5000),
 )
-def test_batches_hold_everything_once_and_keep_the_limits(texts: list[str], most: int | None, size: int | None) -> None:
-    """In order, without a gap; a request is over the byte limit only when it holds a single text."""
-    made = list(batches("query", texts, most, size))
+def test_batches_hold_everything_once_and_keep_the_limits(
+    texts: list[str], dialect: str, query: str, options: dict[str, str], most: int | None, size: int | None
+) -> None:
+    """In order, without a gap; a body, options and all, is over the byte limit only when it holds a single text."""
+
+    def body(part: Any) -> dict[str, Any]:
+        return DIALECTS[dialect].body("m", query, part, options)
+
+    made = list(batches(texts, body, most, size))
     assert [text for _, part in made for text in part] == texts
     assert [start for start, _ in made] == [sum(len(part) for _, part in made[:number]) for number in range(len(made))]
     for _, part in made:
         assert part
         assert most is None or len(part) <= most
-        written = 1024 + sum(len(f'"{text}",'.encode()) for text in ("query", *part))
-        assert size is None or len(part) == 1 or written <= size
+        assert size is None or len(part) == 1 or len(encode(body(part))) <= size
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("dialect", ["standard", "nvidia"])
+async def test_no_body_on_the_wire_is_over_the_byte_limit(
+    dialect: str, pool: Callable[..., Any], endpoint: Callable[..., Any]
+) -> None:
+    """Chinese is three bytes a character, `{"text": ...}` around each text and an operator's own fields count too."""
+    texts = [f"第{number}条：备份在凌晨两点。" for number in range(60)]
+
+    def server_of_texts(request: Recorded) -> Answer:
+        documents = request.json.get("documents") or request.json["passages"]
+        return Answer(json={"results": [{"index": place, "score": place / 100} for place in range(len(documents))]})
+
+    with FaultServer(server_of_texts) as server:
+        options = {"instruct": "By subject. " * 60}
+        async with endpoint(
+            server.url, dialect=dialect, model="m", max_request_bytes=2000, options=options, concurrency=1
+        ) as reranker:
+            decision = await reranker.rerank("备份在什么时候？", pool(texts), 1)
+        sizes = [len(request.body) for request in server.requests]
+    assert decision.usage.requests == len(sizes) > 1
+    assert max(sizes) <= 2000
+    # As few requests as the limit allows: another text would not have fitted into any but the last.
+    assert min(sizes[:-1]) > 1900

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
-from typing import Final
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
 
 import attrs
-
-_ENVELOPE: Final = 1024
-"""Bytes kept free for what a request's body has beside query and documents."""
 
 
 @attrs.frozen
@@ -37,22 +34,28 @@ class Pool:
 
 
 def batches(
-    query: str, texts: Sequence[str], max_documents: int | None, max_bytes: int | None
+    texts: Sequence[str],
+    body: Callable[[Sequence[str]], Mapping[str, Any]],
+    max_documents: int | None,
+    max_bytes: int | None,
 ) -> Iterator[tuple[int, Sequence[str]]]:
     """Yield (place of its first text, texts) of each request, in order: as few as the limits allow.
 
     A text that is too long for any request goes alone: whether it is refused or cut is for the server to say.
 
     Args:
-        query: sent with every request.
         texts: at least one.
+        body: makes a request's body of its texts; what is in it beside them counts too.
         max_documents: the most in one request, >= 1, or `None`.
         max_bytes: the longest body of a request, or `None`.
     """
-    room = None if max_bytes is None else max_bytes - _ENVELOPE - _size(query)
+    frame = 0 if max_bytes is None else _size(body(()))
+    # The number of documents may stand in the body too, with more digits than in one without documents.
+    room = None if max_bytes is None else max_bytes - frame - len(str(len(texts)))
     start, used = 0, 0
     for place, text in enumerate(texts):
-        size = 0 if room is None else _size(text)
+        # With the comma behind it.
+        size = 0 if room is None else _size(body((text,))) - frame + 1
         full = max_documents is not None and place - start == max_documents
         if place > start and (full or (room is not None and used + size > room)):
             yield start, texts[start:place]
@@ -61,6 +64,6 @@ def batches(
     yield start, texts[start:]
 
 
-def _size(text: str) -> int:
-    """Return the length of a text in a body, in bytes, with the comma behind it."""
-    return len(json.dumps(text, ensure_ascii=False).encode("utf-8", "surrogatepass")) + 1
+def _size(body: Mapping[str, Any]) -> int:
+    """Return the bytes of a body as the client writes it. What cannot be written has a size too: sending it tells why."""
+    return len(json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass"))

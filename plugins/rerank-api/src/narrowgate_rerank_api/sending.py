@@ -54,7 +54,8 @@ class Sending:
         """
         settings, dialect = self._settings, self._dialect
         most = settings.max_documents or dialect.max_documents
-        parts = list(batches(query, texts, most, settings.max_request_bytes or dialect.max_bytes))
+        longest = settings.max_request_bytes or dialect.max_bytes
+        parts = list(batches(texts, lambda part: self._body(query, part), most, longest))
         if len(parts) > 1 and not settings.pointwise:
             raise RerankError(
                 f"{len(texts)} documents need {len(parts)} requests, whose scores cannot be compared (pointwise = false): "
@@ -92,13 +93,15 @@ class Sending:
             raise RerankError(text, self.usage, failures[0].code) from failures[0]
         return found
 
+    def _body(self, query: str, texts: Sequence[str]) -> dict[str, Any]:
+        return self._dialect.body(self._settings.model, query, texts, self._options)
+
     async def _ask(self, query: str, texts: Sequence[str], end: float) -> dict[int, float]:
         entry = len(self._costs)
         # Entered before the request and corrected after it, so that a cancelled one stays in the account.
         self._costs.append(unreported(len(texts)))
-        body = self._dialect.body(self._settings.model, query, texts, self._options)
         try:
-            reply = await self._client.post(self._url, body, contents=(query, *texts), within=end - monotonic())
+            reply = await self._client.post(self._url, self._body(query, texts), contents=(query, *texts), within=end - monotonic())
         except HttpError as failure:
             self._costs[entry] = failure.usage(len(texts))
             raise
