@@ -1,11 +1,16 @@
-"""From a judged question and the action really taken to an observation."""
+"""From a judged question and the action really taken to an observation. What came from outside is let in as codes only."""
 
 from __future__ import annotations
 
+import re
 import time
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Final
 
+import attrs
+
+from narrowgate.decisions.answers import is_code
 from narrowgate.governance.gate import Gate, Judged
 from narrowgate.values.identity import new_entry_ids
 from narrowgate.values.observation import DecisionObservation
@@ -13,36 +18,70 @@ from narrowgate.values.observation import DecisionObservation
 SNIPPET: Final = 512
 """The longest snippet, in characters, where a deployment asked for snippets."""
 
+WITHHELD: Final = "withheld"
+"""Stands for a reason or an id from outside that has not the shape of one: it may be a sentence about the content."""
 
-def observation_of(gate: Gate, judged: Judged, final_action: str, *, snippets: bool = False) -> DecisionObservation:
+_NAME: Final = re.compile(r"[\w.:;/+=#@,()\[\]-]{1,512}", re.ASCII)
+"""What an id of a backend or a model looks like: no spaces, no line breaks, nothing but ASCII."""
+
+_URL_SECRETS: Final = re.compile(r"(?<=//)[^/?#]*(?=@)|(?<=[?#]).+", re.DOTALL)
+"""What may be a credential in a URL: user name and password, and everything behind the path."""
+
+_LONGEST_REF: Final = 512
+
+
+def observation_of(
+    gate: Gate, judged: Judged, final_action: str, *, snippets: bool = False, observation_id: str | None = None
+) -> DecisionObservation:
     """Return the observation of one attempt.
+
+    Reasons that backends and rules give are codes by contract; one that is a sentence, and an id that is none, becomes
+    `withheld`: a model that repeats what it was shown must not write it into an audit record. Of a reference that is a URL,
+    user name, password and all behind the path are masked before it is cut.
 
     Args:
         gate: the gate that judged.
         judged: what it made of the question.
         final_action: what the consumer really did.
         snippets: keep the head of the subject's text; off unless a deployment says so.
+        observation_id: its id, where it was given out before; a new one by default.
     """
-    question = judged.question
+    question, assessment = judged.question, judged.assessment
     return DecisionObservation(
-        observation_id=new_entry_ids(1)[0],
+        observation_id=observation_id or new_entry_ids(1)[0],
         created_at=datetime.fromtimestamp(time.time(), UTC),
         operation_id=question.operation_id,
         scope_id=question.scope_id,
         consumer=gate.policy.consumer,
         fingerprint=gate.fingerprint,
-        assessment=judged.assessment,
+        assessment=attrs.evolve(assessment, reason=_code(assessment.reason)),
+        backend_outcome=judged.backend_outcome,
         thresholds=gate.policy.thresholds,
-        subject_refs=question.subject_refs,
-        evidence_refs=question.evidence_refs,
+        subject_refs=_refs(question.subject_refs),
+        evidence_refs=_refs(question.evidence_refs),
         privacy_boundary=gate.policy.privacy_boundary,
         privacy_outcome=judged.privacy_outcome,
         redactions=judged.redactions,
         provider_id=judged.provider_id,
-        model_policy_id=judged.model_policy_id,
+        backend_model_id=_name(judged.backend_model_id),
+        model_policy_id=_name(judged.model_policy_id),
         final_action=final_action,
-        fallback_reason=judged.fallback_reason,
+        fallback_reason=None if judged.fallback_reason is None else _code(judged.fallback_reason),
         language=question.language,
         snippet=question.subject[:SNIPPET] if snippets else None,
         metadata=dict(question.metadata),
     )
+
+
+def _code(said: str) -> str:
+    return said if is_code(said) else WITHHELD
+
+
+def _name(said: object) -> str | None:
+    if said is None:
+        return None
+    return said if isinstance(said, str) and _NAME.fullmatch(said) else WITHHELD
+
+
+def _refs(said: Iterable[str]) -> tuple[str, ...]:
+    return tuple((_URL_SECRETS.sub("***", ref) if "://" in ref else ref)[:_LONGEST_REF] for ref in said)

@@ -191,6 +191,8 @@ class _Planner:
         self.problems += self.picks.problems
         told = len(self.picks.problems)
         planned, wrong = policies.resolve(self.picks, self.config, self._locality)
+        if planned:
+            self.picks.default_sinks()
         self.problems += [*wrong, *self.picks.problems[told:]]
         self.problems += needs.resolve(self.picks, self._locality)
         chosen = self._chosen()

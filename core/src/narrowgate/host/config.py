@@ -39,7 +39,7 @@ class UseSettings:
         reranker: the second stage; off by default.
         decision_backend: answers a reranker's questions.
         generator: structured generation.
-        sinks: take the observations of policies.
+        sinks: take the observations of policies; where policies take part and nothing is said, the ledger beside the store.
         sanitiser: redacts what a policy may send away only redacted.
     """
 

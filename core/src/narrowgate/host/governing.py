@@ -36,7 +36,7 @@ class Governing:
     shadow: Shadow | None
     write_gate: WriteGate | None
 
-    def health(self) -> Mapping[str, int]:
+    def health(self) -> Mapping[str, int | str]:
         """Return counts of what sinks and shadow did; nothing where no policy takes part."""
         if self.shadow is None:
             return {}
@@ -49,7 +49,7 @@ async def governing(composition: Composition, built: Mapping[str, Any]) -> Async
     """Run what the composition's policies need; without policies, nothing runs."""
     settings = composition.config.policies
     if not composition.policies:
-        yield Governing({}, Observers((), ()), None, None)
+        yield Governing({}, Observers(()), None, None)
         return
     async with AsyncExitStack() as stack:
         sinks = [(item.name, built[item.name]) for item in composition.of(Seam.OBSERVATION_SINK)]

@@ -14,6 +14,7 @@ from narrowgate.host.discovery import PLUGIN_ID, RESERVED, Discovery
 from narrowgate.host.report import phrase
 from narrowgate.host.settings import closest
 from narrowgate.seams.component import Component, Deps, Problem, Seam
+from narrowgate.seams.observing import OBSERVATION_STORE
 from narrowgate.seams.ports import StatisticsSource
 
 PLACES: Final[Mapping[str, Seam]] = {
@@ -206,6 +207,25 @@ class Picks:
                 if component.seam is Seam.RECALL_CHANNEL:
                     source = f"default: channel of {store.component.name}"
                     self.by_seam[Seam.RECALL_CHANNEL].append(Pick(component, source, named=False))
+
+    def default_sinks(self) -> None:
+        """Take the sinks of the store's plugin that keep observations; a warning where nothing takes them.
+
+        Called where policies take part: what they judge is to be observed, and what is observed is to be found again.
+        """
+        seam = Seam.OBSERVATION_SINK
+        unsaid = "sinks" not in self.injected and self.config.use.sinks is None
+        for store in self.by_seam[Seam.ENTRY_STORE] if unsaid else ():
+            if store.plugin == RESERVED:
+                continue
+            for component in self.discovery.load(store.plugin).components:
+                if component.seam is seam and OBSERVATION_STORE in component.offers:
+                    source = f"default: ledger beside {store.component.name}"
+                    self.by_seam[seam].append(Pick(component, source, named=False))
+        if not self.by_seam[seam] and not {seam, Seam.ENTRY_STORE} & self.lost:
+            text = "policies take part, and no sink takes their observations: what they judge leaves no trace"
+            hint = 'name one under [use], e.g. sinks = ["sqlite.ledger"]'
+            self.problems.append(Problem(codes.NO_SINKS, text, hint, severity="warning"))
 
     def all(self) -> Iterable[Pick]:
         """Return every pick, seam by seam."""

@@ -9,7 +9,15 @@ import attrs
 from attrs import validators as v
 
 from narrowgate.values.assessment import DecisionAssessment
+from narrowgate.values.decision import DecisionOutcome
 from narrowgate.values.policy import PrivacyBoundary, Thresholds
+
+
+def _counts(_: object, attribute: attrs.Attribute[Mapping[str, int]], value: Mapping[str, object]) -> None:
+    # Counts and nothing else: what is free to be text would one day hold content.
+    for name, number in value.items():
+        if len(name) > 128 or type(number) is not int or number < 0:
+            raise ValueError(f"{attribute.name} maps short names to whole numbers >= 0")
 
 
 @attrs.frozen(kw_only=True)
@@ -24,6 +32,8 @@ class DecisionObservation:
         consumer: the policy's consumer.
         fingerprint: of the policy: 64 lowercase hex digits.
         assessment: what came of it; has policy id, version and mode.
+        backend_outcome: what the backend itself said; the assessment's outcome is what the thresholds made of it. Needed to
+            rescore: no threshold turns a backend's own abstention into a judgement.
         thresholds: those of the policy at the time.
         subject_refs: exact references of what was judged, at most 512 characters each.
         evidence_refs: likewise of what it was judged against.
@@ -48,12 +58,13 @@ class DecisionObservation:
     consumer: str = attrs.field(validator=v.max_len(128))
     fingerprint: str
     assessment: DecisionAssessment
+    backend_outcome: DecisionOutcome | None = None
     thresholds: Thresholds
     subject_refs: tuple[str, ...] = attrs.field(default=(), validator=v.deep_iterable(v.max_len(512)))
     evidence_refs: tuple[str, ...] = attrs.field(default=(), validator=v.deep_iterable(v.max_len(512)))
     privacy_boundary: PrivacyBoundary
     privacy_outcome: str = attrs.field(validator=v.max_len(128))
-    redactions: Mapping[str, int] = attrs.field(factory=dict)
+    redactions: Mapping[str, int] = attrs.field(factory=dict, validator=_counts)
     provider_id: str | None = None
     backend_model_id: str | None = None
     model_policy_id: str | None = None
@@ -61,4 +72,4 @@ class DecisionObservation:
     fallback_reason: str | None = attrs.field(default=None, validator=v.optional(v.max_len(256)))
     language: str = "und"
     snippet: str | None = None
-    metadata: Mapping[str, int] = attrs.field(factory=dict)
+    metadata: Mapping[str, int] = attrs.field(factory=dict, validator=_counts)
