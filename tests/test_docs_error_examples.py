@@ -203,6 +203,7 @@ HOST: Final[dict[str, Case]] = {
     "need-ambiguous": using('[use]\nchannels = "none"\nreranker = "chan.judge"\n', chan=CHAN, one=JUDGE, two=JUDGE),
     "channel-left-out": using("", chan=CHAN),
     "no-channels": using("", good=GOOD),
+    "no-sinks": governed(),
     "unknown-policy": governed(more='use = ["memory.write.evidence_suficiency.v1"]\n'),
     "policy-clash": attrs.evolve(
         governed().but('files = ["write.toml"]', 'files = ["*.toml"]'), files={"team.toml": POLICY, "write.toml": POLICY}

@@ -130,6 +130,7 @@ PROVOKED: dict[str, tuple[str | None, dict[str, str], dict[str, Any]]] = {
     codes.NEED_AMBIGUOUS: (BACKEND, {"second": "second"}, use(reranker="all.rerank")),
     codes.CHANNEL_LEFT_OUT: (None, {}, {}),
     codes.NO_CHANNELS: (None, {}, use(channels="none")),
+    codes.NO_SINKS: (None, {}, {"policies": {"use": [RERANK]}}),
     codes.UNKNOWN_POLICY: (None, {}, {"policies": {"use": ["memory.write.nothing"]}}),
     codes.POLICY_CLASH: (None, {}, {"policies": {"use": [RERANK, RERANK]}}),
     codes.POLICY_LOCK: (None, {}, {"policies": {"use": [RERANK], "lock": "."}}),
@@ -153,7 +154,7 @@ def test_every_code_can_be_provoked(install: Install, scan: Scan, code: str) -> 
     problems = [item for item in found.problems if item.code == code]
     assert problems, found.problems
     assert all(item.hint and item.message for item in problems)
-    warning = code in (codes.CHANNEL_LEFT_OUT, codes.NO_CHANNELS)
+    warning = code in (codes.CHANNEL_LEFT_OUT, codes.NO_CHANNELS, codes.NO_SINKS)
     assert {item.severity for item in problems} == {"warning" if warning else "error"}
     assert found.ok is warning
     assert KEY not in render_problems(found.problems)
