@@ -15,7 +15,7 @@ import pytest
 
 import narrowgate
 from narrowgate.decisions import account, unreported
-from narrowgate.errors import RerankError
+from narrowgate.errors import DeadlineError, RerankError
 from narrowgate.values.decision import NO_USAGE, Usage
 from narrowgate_http.testing import ALL_FAULTS, Answer, FaultServer, fault_server, without_waits
 
@@ -85,6 +85,7 @@ def _no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
 async def searching(folder: Path, url: str, on_failure: str, **settings: Any) -> AsyncIterator[Any]:
     """Open a memory of `TEXTS` whose second stage is at `url`."""
     overrides = {
+        "search": settings.pop("search", {}),
         "use": {"reranker": "rerank-api.endpoint", "embedder": "none", "channels": ["sqlite.lexical"]},
         "rerank": {"on_failure": on_failure},
         "settings": {
@@ -114,8 +115,10 @@ async def test_a_fault_is_an_error_of_the_search(name: str, tmp_path: Path) -> N
     expected = MATRIX[name]
     with fault_server(name) as server, without_waits(), anyio.fail_after(60):
         async with searching(tmp_path, server.url, "raise", **_patience(name)) as gate:
+            before = len(anyio.get_running_tasks())
             with pytest.raises(RerankError) as caught:
                 await gate.search(QUERY, memory="notes")
+            assert len(anyio.get_running_tasks()) == before
         await server.deserted()
         if expected.requests:
             assert len(server.requests) == expected.requests
@@ -133,13 +136,72 @@ async def test_a_fault_is_shown_on_the_page(name: str, tmp_path: Path, caplog: p
     expected = MATRIX[name]
     with fault_server(name) as server, without_waits(), anyio.fail_after(60):
         async with searching(tmp_path, server.url, "coarse", **_patience(name)) as gate:
+            before = len(anyio.get_running_tasks())
             with caplog.at_level(logging.WARNING, logger="narrowgate"):
                 page = await gate.search(QUERY, memory="notes", limit=2)
+            assert len(anyio.get_running_tasks()) == before
     assert (page.status, page.reason) == ("failed", expected.code)
     assert [hit.ref for hit in page.hits] == [candidate.ref for candidate in page.trace.rerank.candidates[:2]]
     assert page.usage == expected.usage
     assert page.trace.rerank.decision is None
     assert len([record for record in caplog.records if record.name.startswith("narrowgate")]) == 1
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("name", ["slow-first-byte", "slow-trickle", "503", "429-plain"])
+async def test_nothing_goes_on_after_the_deadline(name: str, tmp_path: Path) -> None:
+    """A slow server, or waits between attempts: `deadline` ends all of it, long before an attempt's own time is over."""
+    with fault_server(name) as server, anyio.fail_after(60):
+        async with searching(tmp_path, server.url, "raise", timeout=300.0, deadline=0.4, retries=9) as gate:
+            with pytest.raises(RerankError) as caught:
+                await gate.search(QUERY, memory="notes")
+        await server.deserted()
+    assert caught.value.code == MATRIX[name].code
+    assert caught.value.usage is not None
+    assert caught.value.usage.calls == len(TEXTS)
+    assert caught.value.usage.requests == len(server.requests)
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("on_failure", ["raise", "coarse"])
+async def test_the_deadline_of_the_search_ends_a_stage_that_hangs(on_failure: str, tmp_path: Path) -> None:
+    """`[search] deadline` over a component that would wait longer: the request is given up, and stays in the account."""
+    patient = {"timeout": 300.0, "deadline": 300.0, "search": {"deadline": 0.5}}
+    with FaultServer(Answer(hold=True)) as server, anyio.fail_after(60):
+        async with searching(tmp_path, server.url, on_failure, **patient) as gate:
+            if on_failure == "raise":
+                with pytest.raises(DeadlineError) as caught:
+                    await gate.search(QUERY, memory="notes")
+                told = (caught.value.code, caught.value.usage)
+            else:
+                page = await gate.search(QUERY, memory="notes")
+                assert (page.status, len(page.hits)) == ("failed", len(TEXTS))
+                told = (page.reason, page.usage)
+        await server.deserted()
+        assert len(server.requests) == 1
+    assert told == ("deadline", unreported(len(TEXTS)))
+
+
+@pytest.mark.anyio
+async def test_a_key_in_the_url_is_in_no_message(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Case 53: a 403 at a URL that carries a key: masked in error, cause, page, trace and log; the rest is told."""
+    key = "K1234567890abcdef"
+    with FaultServer(Answer(status=403, json={"message": f"key {key} may not"})) as server:
+        url = f"{server.url}/v1/rerank?api_key={key}&x=1"
+        async with searching(tmp_path, url, "raise") as gate:
+            with pytest.raises(RerankError) as caught:
+                await gate.search(QUERY, memory="notes")
+        async with searching(tmp_path, url, "coarse") as gate:
+            with caplog.at_level(logging.DEBUG):
+                page = await gate.search(QUERY, memory="notes")
+        assert {request.path for request in server.requests} == {f"/v1/rerank?api_key={key}&x=1"}
+    everything = [repr(page), page.trace.rerank.detail, *(record.getMessage() for record in caplog.records)]
+    error: BaseException | None = caught.value
+    while error is not None:
+        everything += [str(error), repr(error)]
+        error = error.__cause__ or error.__context__
+    assert not any(key[:10] in text for text in everything)
+    assert "/v1/rerank?api_key=***&x=*** answered 403" in str(caught.value)
 
 
 @pytest.mark.anyio

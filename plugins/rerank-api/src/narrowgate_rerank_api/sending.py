@@ -100,8 +100,9 @@ class Sending:
         entry = len(self._costs)
         # Entered before the request and corrected after it, so that a cancelled one stays in the account.
         self._costs.append(unreported(len(texts)))
+        body = self._body(query, texts)
         try:
-            reply = await self._client.post(self._url, self._body(query, texts), contents=(query, *texts), within=end - monotonic())
+            reply = await self._client.post(self._url, body, contents=(query, *texts), within=end - monotonic())
         except HttpError as failure:
             self._costs[entry] = failure.usage(len(texts))
             raise
