@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from typing import Final
 
 import anyio
+import httpx
 import pytest
 import sniffio
 
@@ -15,6 +16,7 @@ from narrowgate.errors import DecisionError
 from narrowgate.values.decision import NO_USAGE, Usage
 from narrowgate_http import CURES, HttpError, HttpSettings, Reply, http_client, resolve
 from narrowgate_http.testing import ALL_FAULTS, FaultServer, fault_server, without_waits
+from narrowgate_http.wire import network_code
 
 # Fault -> (code or None for success, requests that reach the server, whether tokens may have been spent unreported).
 MATRIX: Final[dict[str, tuple[str | None, int, bool]]] = {
@@ -129,3 +131,20 @@ def test_a_failure_becomes_an_error_of_a_seam_whole() -> None:
     error = HttpError("cut", "the message", requests=2).as_error(DecisionError, calls=4)
     assert type(error) is DecisionError
     assert (str(error), error.usage, error.code) == ("the message", Usage(4, 2, None, None), "cut")
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (httpx.ConnectTimeout(""), "unreachable"),
+        (httpx.ConnectError(""), "unreachable"),
+        (httpx.ReadTimeout(""), "cut"),
+        (httpx.ReadError(""), "cut"),
+        (httpx.RemoteProtocolError(""), "cut"),
+        (httpx.ProxyError(""), "proxy"),
+        (UnicodeError(), "dns"),
+    ],
+)
+def test_a_connection_that_the_system_gives_up_on_was_never_there(error: Exception, code: str) -> None:
+    """The kernel has a time limit of its own for connecting, which httpx reports as a timeout."""
+    assert network_code(error) == code

@@ -11,12 +11,6 @@ from narrowgate_http.bodies import decode
 from narrowgate_http.testing import Answer, FaultServer
 
 
-@pytest.fixture(params=["asyncio", "trio"])
-def anyio_backend(request: pytest.FixtureRequest) -> str:
-    """Run every async test on both event loops."""
-    return str(request.param)
-
-
 @pytest.mark.parametrize("guard", [b")]}'\n", b")]}',\n", b"\xef\xbb\xbf)]}'\r\n", b" )]}' \n"])
 def test_a_guard_line_before_json_is_passed_over(guard: bytes) -> None:
     """It keeps browsers from running JSON as a script; what follows is JSON all the same."""

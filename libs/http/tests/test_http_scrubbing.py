@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import base64
 import html
 import json
 import re
 import unicodedata
 from collections.abc import Callable
+from typing import Any
 from urllib.parse import quote
 
 import pytest
@@ -14,9 +16,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from narrowgate.values.secret import Secret
-from narrowgate_http import HttpSettings, http_client
-from narrowgate_http.scrubbing import _PLAIN, scrubbed
-from narrowgate_http.testing import Answer, FaultServer
+from narrowgate_http import HttpError, HttpSettings, http_client, resolve
+from narrowgate_http.scrubbing import _PLAIN, _known, scrubbed
+from narrowgate_http.testing import Answer, FaultServer, Recorded, without_waits
 
 WORDS = st.text(st.sampled_from("abcdefghijklmnopqrstuvwxyzäöüßéABCDEFG0123456789_"), min_size=1, max_size=12)
 TEXTS = st.lists(WORDS, max_size=8).map(" ".join) | st.text(max_size=40) | st.text("内存记忆检索系统会议时间", max_size=12)
@@ -75,10 +77,10 @@ def test_no_word_survives_in_any_message(message: str, contents: list[str]) -> N
 @pytest.mark.parametrize(
     ("message", "contents", "seen"),
     [
-        ("model 'gpt-x' does not exist", ["When does Ana travel?"], "model 'gpt-x' … not exist"),
+        ("model 'gpt-x' does not exist", ["When does Ana travel?"], "model 'gpt-x' does not exist"),
         ("Input 'Ana travels' is too long", ["Ana travels to Rome"], "Input '…' is too long"),
         ("input: Ana trav... is too long", ["Ana travels to Rome"], "input: …... is too long"),
-        ("...avels to Rome: unknown", ["Ana travels to Rome"], "...… unknown"),
+        ("...avels to Rome: unknown", ["Ana travels to Rome"], "...… to …: unknown"),
         ("ANA_TRAVELS: bad field", ["ana travels"], "…: bad field"),
         ("文档 会议在周二 无效", ["团队会议在周二"], "文档 … 无效"),
         ('bad input "\\u4f1a\\u8bae"', ["会议"], 'bad input "'),
@@ -113,21 +115,63 @@ def test_what_a_cut_leaves_of_a_word_is_looked_at_too() -> None:
     assert "cat" not in scrubbed(message, ["cat"])
 
 
-@pytest.mark.anyio
-@pytest.mark.parametrize("status", [400, 200])
-async def test_the_error_of_a_call_repeats_neither_content_nor_credential(status: int) -> None:
-    """A server that sends everything back in its error: also where a component finds the error in an answer of 200."""
-    contents = ["Ana travels to Rome on Tuesday", "团队会议在周二"]
+def test_one_long_line_takes_no_square_of_its_length() -> None:
+    """A text without spaces, such as a file in base64: what it is recognised by stays in proportion to it."""
+    line = "".join(chr(ord("a") + place * place % 26) for place in range(100_000))
+    assert sum(1 for _ in _known(line)) < 100
+    assert scrubbed(f"bad input {line[:20]}... in field", [line]) == "bad input …... in field"
+    assert scrubbed(f"bad input ...{line[-30:]} in field", [line]) == "bad input ...… in field"
 
-    def repeat(request: object) -> Answer:
-        sent = server.requests[-1]
-        return Answer(status=status, json={"error": {"message": f"bad: {sent.json} with {sent.headers['authorization']}"}})
+
+CONTENTS = ["Ana travels to Rome on Tuesday", "团队会议在周二"]
+FORBIDDEN = ("Ana", "travels", "Rome", "Tuesday", "会议", "周二")
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("auth", ["bearer", "basic", "x-api-key"])
+@pytest.mark.parametrize("status", [400, 500, 200])
+async def test_the_error_of_a_call_repeats_neither_content_nor_credential(status: int, auth: Any) -> None:
+    """Case 53, on a server that sends everything back: body, path with its query, and the header as it is sent.
+
+    An error in an answer of 200 is the component's to find; its message is as clean.
+    """
+
+    def repeat(request: Recorded) -> Answer:
+        key = request.headers.get("authorization") or request.headers["x-api-key"]
+        said = f"bad: {request.json} at {request.path} with {key}"
+        return Answer(status=status, json={"error": {"message": said}})
 
     with FaultServer(repeat) as server:
-        settings = HttpSettings(base_url=server.url, api_key=Secret("sk-live-4242"))
+        settings = HttpSettings(
+            base_url=f"{server.url}/v1/rerank?api_key=K1234567890abcdef&x=1",
+            api_key=Secret("user:sk-live-4242"),
+            auth=auth,
+            retries=0,
+        )
+        url = resolve(settings, "v1", "rerank")
         async with http_client("a.b", settings) as client:
-            reply = await client.post(server.url, {"texts": contents}, contents=contents)
-            error = client.refused("provider-error", server.url, "refused", reply.json, contents)
-    text = str(error) + repr(error)
+            try:
+                reply = await client.post(url, {"texts": CONTENTS}, contents=CONTENTS)
+            except HttpError as failure:
+                error = failure
+            else:
+                error = client.refused("provider-error", url, "refused", reply.json, CONTENTS)
+    assert (error.status, server.requests[0].path) == (status, "/v1/rerank?api_key=K1234567890abcdef&x=1")
+    text = f"{error} {error!r} {error.__cause__} {error.__context__}"
     assert "bad" in text
-    assert not [part for part in ("Ana", "travels", "Rome", "Tuesday", "会议", "周二", "live", "4242") if part in text]
+    key = ("live", "4242", "user", base64.b64encode(b"user:sk-live-4242").decode(), "K1234567890abcdef")
+    assert [part for part in (*FORBIDDEN, *key) if part in text] == []
+
+
+@pytest.mark.anyio
+async def test_no_log_has_content_credential_or_query(caplog: pytest.LogCaptureFixture) -> None:
+    """Case 53: whatever httpx and its parts log at the lowest level, also where an application listens to all of it."""
+    caplog.set_level(1)
+    with FaultServer([Answer(status=503), Answer(status=403, json={"error": "Ana travels"})]) as server, without_waits():
+        settings = HttpSettings(base_url=f"{server.url}?api_key=K1234567890abcdef", api_key=Secret("sk-live-4242"))
+        async with http_client("a.b", settings) as client:
+            with pytest.raises(HttpError):
+                await client.post(settings.base_url, {"texts": CONTENTS}, contents=CONTENTS)
+    assert {record.name.partition(".")[0] for record in caplog.records} >= {"httpcore"}
+    logged = caplog.text + "".join(str(record.args) for record in caplog.records)
+    assert [part for part in (*FORBIDDEN, "K1234567890abcdef", "sk-live-4242") if part in logged] == []

@@ -78,7 +78,7 @@ def words_of(body: Any) -> str | None:
     error, detail = body.get("error"), body.get("detail")
     candidates = [error, _get(error, "message"), body.get("message"), detail, _get(detail, "message")]
     if isinstance(detail, list):
-        candidates.append("; ".join(_place(item) for item in detail[:3]))
+        candidates.append("; ".join(filter(None, map(_place, detail[:3]))))
     candidates += [_get(detail, "error_type"), _get(error, "type"), body.get("error_type"), body.get("code")]
     return next((item for item in candidates if isinstance(item, str) and item), None)
 

@@ -81,6 +81,7 @@ class HttpClient:
         self.name, self.settings = name, settings
         self._transport, self._via = transport, via
         self._headers = _headers.of(settings)
+        self._secrets = _headers.secrets(settings)
         self._slots = anyio.Semaphore(settings.concurrency)
         self._targets: dict[str, _Target] = {}
 
@@ -113,7 +114,7 @@ class HttpClient:
         content = self._encoded(body)
         sent = _raw({**target.headers, **_headers.checked(headers)}) if headers else list(target.raw)
         sent.append((b"content-length", b"%d" % len(content)))
-        private = (*contents, *self._secrets())
+        private = (*contents, *self._secrets)
         end = anyio.current_time() + min(self.settings.deadline, float("inf") if within is None else within)
         requests, unknown = 0, False
         for number in count(1):
@@ -156,10 +157,6 @@ class HttpClient:
                 self._targets.clear()
             self._targets[url] = found
         return found
-
-    def _secrets(self) -> tuple[str, ...]:
-        key = self.settings.api_key
-        return () if key is None else (key.reveal(),)
 
     async def _try(
         self,
@@ -247,7 +244,7 @@ class HttpClient:
             said: the answer's JSON, where it may hold a provider's error.
             contents: the texts that no message may repeat.
         """
-        return self._failure(code, url, what, 200, words_of(said), (*contents, *self._secrets()))
+        return self._failure(code, url, what, 200, words_of(said), (*contents, *self._secrets))
 
     def _failure(
         self,
@@ -278,8 +275,8 @@ async def http_client(name: str, settings: HttpSettings) -> AsyncIterator[HttpCl
         ValueError: a base URL, header or credential that cannot be used; `check_http` finds it before.
     """
     proxy = proxy_for(settings.base_url)
-    place = "" if proxy is None else f"{urlsplit(proxy).hostname}:{urlsplit(proxy).port}"
     try:
+        via = "" if proxy is None else f" through the proxy {_place(proxy)}"
         transport = transport_for(settings, proxy)
     except OSError as error:
         text = f"{name}: ca_file cannot be used ({type(error).__name__}) [tls]: {CURES['tls']}"
@@ -289,7 +286,12 @@ async def http_client(name: str, settings: HttpSettings) -> AsyncIterator[HttpCl
         text = f"{name}: the proxy of the environment cannot be used ({type(error).__name__}) [proxy]: {CURES['proxy']}"
         raise HttpError("proxy", text, tokens_unknown=False) from None
     async with transport:
-        yield HttpClient(name, settings, transport, f" through the proxy {place}" if place else "")
+        yield HttpClient(name, settings, transport, via)
+
+
+def _place(proxy: str) -> str:
+    parts = urlsplit(proxy)
+    return f"{parts.hostname}:{parts.port}" if parts.port else str(parts.hostname)
 
 
 def _origin(url: str) -> tuple[str, str, int]:

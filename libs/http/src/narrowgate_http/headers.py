@@ -6,6 +6,7 @@ import base64
 import re
 from collections.abc import Iterator, Mapping
 from typing import Final
+from urllib.parse import parse_qsl
 
 from narrowgate_http.settings import HttpSettings
 
@@ -61,6 +62,15 @@ def of(settings: HttpSettings) -> Mapping[str, str]:
         **{name.lower(): value for name, value in settings.headers.items()},
     }
     return {**headers, **dict(_credential(settings))}
+
+
+def secrets(settings: HttpSettings) -> tuple[str, ...]:
+    """Return what no message may repeat: the credential as it is set and as it is sent, and what stands in the query of
+    `base_url` or `path`, where gateways have theirs."""
+    key = () if settings.api_key is None else (settings.api_key.reveal(),)
+    queries = [url.partition("?")[2] for url in (settings.base_url, settings.path or "")]
+    values = (value for query in queries for _, value in parse_qsl(query))
+    return (*key, *(value for _, value in _credential(settings)), *queries, *values)
 
 
 def _credential(settings: HttpSettings) -> Iterator[tuple[str, str]]:

@@ -19,7 +19,7 @@ _LONGEST: Final = 40
 _PLAIN: Final = frozenset(
     """
     a an and are as at be been body by can cannot could does error exceed exceeded exceeds expected failed
-    field for found from has have in input invalid is it key limit message missing model must no not of on or
+    field for found from has have in input invalid is it key limit long message missing model must no not of on or
     output please rate request required server should string text than the this to token tokens too try type
     unknown up value was when with you your
     """.split()  # noqa: SIM905 - a list of words to read
@@ -67,7 +67,8 @@ def _known(run: str) -> Iterator[str]:
     for part in _parts(run):
         yield part
         if part.isascii() and part not in _PLAIN:
-            for length in range(_FRAGMENT, len(part)):
+            # Longer ones are never shown: without the bound, one long line would take the square of its length.
+            for length in range(_FRAGMENT, min(len(part), _LONGEST + 1)):
                 yield part[:length]
                 yield part[-length:]
 

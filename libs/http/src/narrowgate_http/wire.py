@@ -246,7 +246,8 @@ def network_code(error: BaseException) -> str:
         seen = seen.__cause__ or seen.__context__
     if isinstance(error, httpx.ProxyError):
         return "proxy"
-    return "unreachable" if isinstance(error, httpx.ConnectError) else "cut"
+    # A connection that the system itself gives up on is a timeout to httpx.
+    return "unreachable" if isinstance(error, httpx.ConnectError | httpx.ConnectTimeout) else "cut"
 
 
 def proxy_for(url: str) -> str | None:

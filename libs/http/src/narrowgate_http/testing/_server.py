@@ -24,6 +24,9 @@ AUTHORITY: Final = Path(__file__).with_name("authority.pem")
 _TICK: Final = 0.01
 """Seconds between two looks at whether a held or trickling answer should end."""
 
+_TOGETHER: Final = 65_536
+"""A body of fewer bytes leaves in one piece with its head, as servers send it."""
+
 
 def server_tls() -> ssl.SSLContext:
     """Return a TLS context for `FaultServer`, with a certificate for `localhost` and 127.0.0.1 signed by `AUTHORITY`."""
@@ -185,10 +188,13 @@ class FaultServer:
         while answer.hold and not self._released.is_set():
             if self._over(connection, _TICK):
                 return False
-        if answer.trickle is None:
+        if answer.trickle is None and len(body) < _TOGETHER:
             connection.sendall(head + body)
             return True
         connection.sendall(head)
+        if answer.trickle is None:
+            connection.sendall(body)
+            return True
         for place in range(len(body)):
             if self._over(connection, answer.trickle):
                 return False
