@@ -8,9 +8,11 @@ another machine and `local_only` is off, so that there is something to see. Prin
 
 from __future__ import annotations
 
+import ctypes.util
 import json
 import sys
 from collections.abc import Mapping
+from types import FrameType
 from typing import Any
 
 SEEN: list[tuple[str, str]] = []
@@ -19,12 +21,21 @@ _NAMES = {"socket.getaddrinfo", "socket.gethostbyname", "socket.gethostbyaddr", 
 _PROCESSES = {"subprocess.Popen", "os.system", "os.posix_spawn", "os.spawn", "os.exec", "os.fork", "os.forkpty"}
 
 
+def _looks_for_a_library(frame: FrameType | None) -> bool:
+    """Return whether `ctypes.util` asks this system where a library is: on Linux a process, which trio starts on import."""
+    while frame is not None:
+        if frame.f_code.co_filename == ctypes.util.__file__:
+            return True
+        frame = frame.f_back
+    return False
+
+
 def _watch(event: str, arguments: tuple[Any, ...]) -> None:
     if event in _SOCKETS:
         SEEN.append((event, str(arguments[1])))
     elif event in _NAMES:
         SEEN.append((event, str(arguments[0])))
-    elif event in _PROCESSES:
+    elif event in _PROCESSES and not _looks_for_a_library(sys._getframe(1)):
         SEEN.append((event, str(arguments[:1])))
 
 
@@ -39,6 +50,7 @@ import decisions_fakes  # noqa: E402
 import embedding_parts  # noqa: E402
 
 import narrowgate  # noqa: E402
+from narrowgate.errors import EmbeddingError  # noqa: E402
 from narrowgate_http.testing import Answer, FaultServer, Recorded  # noqa: E402
 
 TEXTS = ["The backup runs on disk two.", "Rest days are paid.", "The nightly backup starts at four."]
@@ -80,7 +92,10 @@ def backends(url: str) -> Mapping[str, Mapping[str, Any]]:
 
 def overrides(folder: Path, url: str, backend: str, *, leak: bool) -> dict[str, Any]:
     """Return a composition: a file, both channels, a second stage, and a generator, all on loopback."""
-    embedder = {"base_url": "http://models.invalid" if leak else url, "allow_http": True, "model": "m", "dimension": 16}
+    embedder = {"base_url": url, "model": "m", "dimension": 16, "retries": 0}
+    if leak:
+        # A short time, for networks in which nobody says that an address is not there.
+        embedder |= {"base_url": "http://models.invalid", "allow_http": True, "timeout": 1.0}
     return {
         "use": {
             "store": "sqlite.store",
@@ -92,7 +107,7 @@ def overrides(folder: Path, url: str, backend: str, *, leak: bool) -> dict[str, 
         "privacy": {"local_only": not leak},
         "settings": {
             "sqlite.store": {"path": str(folder / f"{backend}.db")},
-            "hosted.embedder": {**embedder, "retries": 0},
+            "hosted.embedder": embedder,
             "hosted.generator": {"base_url": url, "model": "m"},
             backend: backends(url)[backend],
         },
@@ -101,11 +116,17 @@ def overrides(folder: Path, url: str, backend: str, *, leak: bool) -> dict[str, 
 
 async def use(given: dict[str, Any]) -> list[str]:
     """Do everything that sends content; return what came of it."""
+    local = given["privacy"]["local_only"]
     async with narrowgate.open(overrides=given, env={}) as gate:
         await gate.remember("notes", TEXTS)
         pages = [await gate.search(QUERY, memory="notes", mode=mode) for mode in ("auto", "lexical")]
-        await gate.reindex()
-        await gate.probe()
+        try:
+            await gate.reindex()
+        except EmbeddingError:
+            if local:
+                raise
+        problems = await gate.probe()
+        assert problems or local, "an embedder elsewhere was reached"
         generator = gate.component("hosted.generator")
         generation = await generator.generate("Rank the notes.", {"notes": TEXTS}, chat_fakes.SCHEMA)
         return [*(f"{page.mode} {page.status}" for page in pages), json.dumps(generation.value)]
