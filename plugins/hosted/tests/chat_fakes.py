@@ -140,16 +140,23 @@ def _fields(body: Mapping[str, Any], required: str, optional: str = "") -> None:
     assert not unknown, f"a strict server knows no such fields: {unknown}"
 
 
-def _strict(schema: Any) -> Any:
-    """Check a schema as strict modes do: closed objects, every key required, nothing beyond the common subset."""
-    assert set(schema) <= {"type", "additionalProperties", "required", "properties", "items", "enum", "minimum", "maximum"}
+_COMMON = {"type", "additionalProperties", "required", "properties", "items", "enum"}
+_BOUNDS = {"minimum", "maximum", "minItems", "maxItems", "minLength", "maxLength"}
+
+
+def _strict(schema: Any, *, bounds: bool = False) -> Any:
+    """Check a schema as strict modes do: closed objects, every key required, nothing beyond the common subset.
+
+    Bounds are refused too, but by llama.cpp and by Ollama, which is built on it.
+    """
+    assert set(schema) <= (_COMMON | _BOUNDS if bounds else _COMMON)
     if schema["type"] == "object":
         assert schema["additionalProperties"] is False
         assert sorted(schema["required"]) == sorted(schema["properties"])
         for inner in schema["properties"].values():
-            _strict(inner)
+            _strict(inner, bounds=bounds)
     if schema["type"] == "array":
-        _strict(schema["items"])
+        _strict(schema["items"], bounds=bounds)
     return schema
 
 
@@ -192,7 +199,7 @@ def _chat(request: Recorded) -> Asked:
     elif form is not None:
         _fields(form, "type schema")
         assert form["type"] == "json_object"
-        schema = _strict(form["schema"])
+        schema = _strict(form["schema"], bounds=True)
     elif "structured_outputs" in body:
         _fields(body["structured_outputs"], "json")
         schema = _strict(body["structured_outputs"]["json"])
@@ -228,7 +235,6 @@ def _anthropic(request: Recorded) -> Asked:
         _fields(tool, "name description input_schema")
         assert body["tool_choice"] == {"type": "tool", "name": tool["name"]}
         schema = _strict(tool["input_schema"])
-    assert "minimum" not in json.dumps(schema), "this service refuses bounds"
     return Asked(body["system"], _data(user["content"]), schema)
 
 
@@ -237,7 +243,7 @@ def _ollama(request: Recorded) -> Asked:
     _fields(body, "model messages stream think truncate shift options", "format")
     assert body["stream"] is False, "it streams unless told not to"
     _fields(body["options"], "num_ctx num_predict", "temperature")
-    schema = None if "format" not in body else _strict(body["format"])
+    schema = None if "format" not in body else _strict(body["format"], bounds=True)
     return Asked(*_messages(body["messages"]), schema)
 
 

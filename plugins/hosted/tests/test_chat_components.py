@@ -57,7 +57,10 @@ def test_a_wire_knows_where_its_server_usually_is(wire: Any) -> None:
 def test_the_field_for_the_limit_follows_the_host() -> None:
     """OpenAI wants the new name, its imitators the old one."""
     assert GeneratorSettings(model="m").token_field == "max_completion_tokens"
-    assert GeneratorSettings(model="m", base_url="http://127.0.0.1:8000").token_field == "max_tokens"
+    for url in ("https://eu.api.openai.com/v1", "https://API.openai.com"):
+        assert GeneratorSettings(model="m", base_url=url).token_field == "max_completion_tokens"
+    for url in ("http://127.0.0.1:8000", "https://notapi.openai.com.example", "https://notapi.openai.com", "https://"):
+        assert GeneratorSettings(model="m", base_url=url).token_field == "max_tokens"
 
 
 @pytest.mark.parametrize(
@@ -65,6 +68,7 @@ def test_the_field_for_the_limit_follows_the_host() -> None:
     [
         ({"model": "m"}, ["missing-key"]),
         ({"model": "m", "wire": "anthropic"}, ["missing-key"]),
+        ({"model": "m", "base_url": "https://eu.api.openai.com/v1"}, ["missing-key"]),
         ({"model": "m", "wire": "ollama"}, []),
         ({"model": "m", "base_url": "http://127.0.0.1:8000/v1"}, []),
         ({"model": "m", "base_url": "https://gateway.example/v1"}, []),
@@ -76,6 +80,7 @@ def test_the_field_for_the_limit_follows_the_host() -> None:
         ({"model": "m", "wire": "gopher"}, ["wrong-setting"]),
         ({"model": "m", "wire": "ollama", "schema_as": "tool"}, ["wrong-setting"]),
         ({"model": "m", "wire": "ollama", "extra_body": {"stream": True}}, ["wrong-setting"]),
+        ({"model": "m", "wire": "ollama", "extra_body": {"n": 2}}, ["wrong-setting"]),
         ({"model": "m", "wire": "ollama", "keep_at": 0.2}, ["wrong-setting"]),
         ({"model": "m", "wire": "ollama", "batch": 0}, ["wrong-setting"]),
         ({"model": "m", "wire": "ollama", "api_key": "written-out"}, ["literal-secret"]),

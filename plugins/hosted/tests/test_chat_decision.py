@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import logging
+import threading
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import anyio
 import attrs
 import pytest
 from chat_fakes import WIRES, Asked, deciding, fake, reply
@@ -18,7 +20,7 @@ from narrowgate.errors import DecisionError
 from narrowgate_hosted.chat.decision import ChatDecisionBackend
 from narrowgate_hosted.chat.settings import ChatDecisionSettings
 from narrowgate_http import http_client
-from narrowgate_http.testing import Answer, FaultServer
+from narrowgate_http.testing import Answer, FaultServer, Recorded
 
 YES, NO, ABSTAIN = DecisionOutcome.YES, DecisionOutcome.NO, DecisionOutcome.ABSTAIN
 
@@ -109,8 +111,6 @@ async def test_a_candidate_cannot_change_the_structure(subject: str, batch: int)
 @given(st.lists(st.text(max_size=20).map(lambda text: f"{text} fern"[-20:]) | st.text(max_size=20), min_size=1, max_size=5))
 def test_a_list_is_equal_to_asking_one_by_one(subjects: list[str]) -> None:
     """For every text whatever: the model judges each by its data alone, and answers by id in an order of its own."""
-    import anyio
-
     requests = [question(subject) for subject in subjects]
 
     async def work() -> None:
@@ -249,10 +249,59 @@ async def test_a_failure_after_a_refusal_costs_what_both_did() -> None:
     refusal["choices"][0]["message"]["refusal"] = "No."
     one = Answer(json=reply("chat", '{"answers": [{"id": "q1", "answer": "no"}]}'))
     with FaultServer([Answer(json=refusal), one, Answer(status=400)]) as server:
-        async with deciding(server.url, batch=3) as backend:
+        async with deciding(server.url, batch=3, concurrency=1) as backend:
             with pytest.raises(DecisionError) as caught:
                 await backend.evaluate_many([question("moss")] * 3)
     assert (caught.value.code, caught.value.usage) == ("bad-request", Usage(2, 3, 200, 40))
+
+
+@pytest.mark.anyio
+async def test_a_refused_list_takes_no_longer_than_its_questions_at_once() -> None:
+    """As many as `concurrency` are under way together: each answer waits until all of them have arrived."""
+    gathered = threading.Barrier(3)
+
+    def script(request: Recorded) -> Answer:
+        answer = _refusing("chat")(request)
+        if len(answer.json["choices"][0]["message"]["content"]) > 0:
+            gathered.wait(60)
+        return answer
+
+    with FaultServer(script) as server:
+        async with deciding(server.url, batch=4, concurrency=4, timeout=60.0, deadline=60.0) as backend:
+            results = await backend.evaluate_many([question(text) for text in ("a fern", "nettle", "moss", "ferns")])
+    assert outcomes(results) == [YES, ABSTAIN, NO, YES]
+    assert total(result.usage for result in results) == Usage(4, 5, 500, 100)
+
+
+@pytest.mark.anyio
+async def test_the_first_failure_after_a_refusal_ends_the_others() -> None:
+    """One question fails while two hang: they are cancelled and drained, and all of it is in the account."""
+
+    refusal = reply("chat", None)
+    refusal["choices"][0]["message"]["refusal"] = "No."
+    arrived = threading.Event()
+
+    def script(request: Recorded) -> Answer:
+        items = json.loads(request.json["messages"][1]["content"].split("\n")[1])["questions"]
+        if len(items) > 1:
+            return Answer(json=refusal)
+        if items[0]["subject"] != "moss":
+            return Answer(hold=True)
+        arrived.wait(60)
+        return Answer(status=400)
+
+    with FaultServer(script) as server, anyio.fail_after(60):
+        async with deciding(server.url, batch=3, timeout=60.0, deadline=60.0) as backend, anyio.create_task_group() as group:
+
+            async def ask() -> None:
+                with pytest.raises(DecisionError) as caught:
+                    await backend.evaluate_many([question(text) for text in ("fern", "moss", "ivy")])
+                assert (caught.value.code, caught.value.usage) == ("bad-request", Usage(3, 4, None, None))
+
+            group.start_soon(ask)
+            await server.arrived(4)
+            arrived.set()
+        await server.deserted()
 
 
 @pytest.mark.anyio

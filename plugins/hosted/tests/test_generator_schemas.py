@@ -98,6 +98,8 @@ def test_no_text_breaks_the_reader(text: str) -> None:
         (1, {"type": "integer", "enum": [True]}, "none of the values allowed"),
         (1.5, {"type": "number", "maximum": 1}, "outside the bounds"),
         (3.0, {"type": "integer"}, "is no integer"),
+        ({"a": "x\ud83d"}, _closed(a={"type": "string"}), "the answer.a holds half of a surrogate pair"),
+        (["\udc00"], {"type": "array", "items": {"type": "string"}}, "the answer[0] holds half of a surrogate pair"),
     ],
 )
 def test_a_flaw_is_named_by_place_and_rule(value: Any, schema: Any, flaw: str) -> None:

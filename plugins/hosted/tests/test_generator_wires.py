@@ -91,14 +91,33 @@ async def test_the_input_of_a_tool_is_the_answer() -> None:
         assert server.requests[0].json["tool_choice"] == {"type": "tool", "name": "answer"}
 
 
-async def test_bounds_are_kept_from_a_service_that_refuses_them_and_checked_here() -> None:
-    """Anthropic answers 400 to `minimum`; a value outside the bounds is still no answer."""
-    bounded = {**SCHEMA, "properties": {"ranks": {"type": "array", "items": {"type": "integer", "minimum": 1}}}}
-    with FaultServer(fake("anthropic", lambda _: {"ranks": [0]})) as server:
-        async with generating(server.url, "anthropic") as generator:
-            with pytest.raises(GenerationError) as caught:
-                await generator.generate("Rank them.", DATA, bounded)
-    assert caught.value.code == "wrong-schema"
+@pytest.mark.parametrize(
+    ("wire", "form", "sent"),
+    [
+        ("chat", "native", False),
+        ("chat", "structured_outputs", False),
+        ("chat", "json_object", True),
+        ("chat", "prompt", True),
+        ("responses", "native", False),
+        ("anthropic", "native", False),
+        ("anthropic", "tool", False),
+        ("ollama", "native", True),
+    ],
+)
+async def test_bounds_go_where_they_are_read_and_hold_everywhere(wire: str, form: str, sent: bool) -> None:
+    """Strict modes answer 400 to such keywords; a value outside the bounds is no answer, whoever was told of them."""
+    items = {"type": "array", "items": {"type": "integer", "minimum": 1}, "maxItems": 3}
+    answers = iter([{"ranks": [0]}, {"ranks": [1, 2, 3, 4]}, {"ranks": [1]}])
+    with FaultServer(fake(wire, lambda _: next(answers))) as server:
+        async with generating(server.url, wire, schema_as=form) as generator:
+            for _ in range(2):
+                with pytest.raises(GenerationError) as caught:
+                    await generator.generate("Rank them.", DATA, {**SCHEMA, "properties": {"ranks": items}})
+                assert caught.value.code == "wrong-schema"
+            answer = await generator.generate("Rank them.", DATA, {**SCHEMA, "properties": {"ranks": items}})
+    assert answer.value == {"ranks": [1]}
+    for word in (b"minimum", b"maxItems"):
+        assert (word in server.requests[0].body) is sent
 
 
 async def test_limits_and_temperature_are_sent_as_set() -> None:

@@ -11,7 +11,7 @@ from narrowgate.errors import GenerationError
 from narrowgate.seams import CheckContext, Problem
 from narrowgate.seams.ports import DecisionBackend, Generator
 from narrowgate_hosted.chat.answers import INVALID
-from narrowgate_hosted.chat.settings import ChatSettings, host_of
+from narrowgate_hosted.chat.settings import ChatSettings, of_service
 from narrowgate_hosted.chat.wires import ROUTES
 from narrowgate_http import check_http, resolve, shown
 
@@ -25,7 +25,7 @@ KEYS: Final[Mapping[str, str]] = {
 
 def check(name: str, settings: ChatSettings) -> Iterator[Problem]:
     """Yield what is wrong with address, credential and wire of the component `name`."""
-    variable = KEYS.get(host_of(settings.base_url))
+    variable = next((found for host, found in KEYS.items() if of_service(settings.base_url, host)), None)
     yield from check_http(settings, name, key=variable is not None, key_hint=variable or "")
     if settings.wire == "ollama" and urlsplit(settings.base_url).path.rstrip("/").endswith("/v1"):
         yield Problem(

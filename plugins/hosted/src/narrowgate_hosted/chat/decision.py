@@ -7,12 +7,22 @@ from typing import Any, Final
 
 import attrs
 
-from narrowgate.decisions import NO_USAGE, DecisionOutcome, DecisionRequest, DecisionResult, Usage
+from narrowgate.decisions import (
+    NO_USAGE,
+    DecisionOutcome,
+    DecisionRequest,
+    DecisionResult,
+    Usage,
+    cost_of,
+    total,
+    unreported,
+)
 from narrowgate.errors import DecisionError, GenerationError
 from narrowgate_hosted.chat.answers import CURES
 from narrowgate_hosted.chat.model import ChatModel, policy
 from narrowgate_hosted.chat.prompts import FRAME
 from narrowgate_hosted.chat.settings import ChatDecisionSettings
+from narrowgate_hosted.together import each
 from narrowgate_http import HttpClient
 
 NAME: Final = "hosted.chat-decision"
@@ -92,8 +102,8 @@ class ChatDecisionBackend:
     async def evaluate_many(self, requests: Sequence[DecisionRequest]) -> tuple[DecisionResult, ...]:
         """Return the verdicts in order.
 
-        When the model refuses a request with several questions, each is asked by itself: one of them is the cause, and the
-        others have a verdict.
+        When the model refuses a request with several questions, each is asked by itself, as many at once as `concurrency`
+        allows: one of them is the cause, and the others have a verdict.
 
         Raises:
             ValueError: more than `batch_limit` questions.
@@ -115,15 +125,25 @@ class ChatDecisionBackend:
 
     async def _singly(self, requests: Sequence[DecisionRequest], spent: Usage) -> tuple[DecisionResult, ...]:
         """Ask one by one; the first verdict bears what the refused request cost."""
-        results: list[DecisionResult] = []
-        for request in requests:
+        costs: list[Usage] = []
+
+        async def one(request: DecisionRequest) -> DecisionResult:
+            place = len(costs)
+            # Entered before the call and corrected after it, so that a cancelled call stays in the account.
+            costs.append(unreported(1))
             try:
-                results.append(await self.evaluate(request))
+                result = await self.evaluate(request)
             except DecisionError as error:
-                whole = sum((result.usage for result in results), spent) + (error.usage or NO_USAGE)
-                raise DecisionError(str(error), whole, error.code) from error
-        results[0] = attrs.evolve(results[0], usage=spent + results[0].usage)
-        return tuple(results)
+                costs[place] = cost_of(error, 1)
+                raise
+            costs[place] = result.usage
+            return result
+
+        try:
+            first, *others = await each(requests, one, self.concurrency)
+        except DecisionError as error:
+            raise DecisionError(str(error), spent + total(costs), error.code) from error
+        return (attrs.evolve(first, usage=spent + first.usage), *others)
 
     async def _ask(self, requests: Sequence[DecisionRequest]) -> tuple[DecisionResult, ...]:
         """Send one request.

@@ -1,10 +1,12 @@
 """The subset of JSON Schema that the port `Generator` promises, checked strictly and without repeating content.
 
-Stricter than JSON Schema in two places: an integer has no fraction (`3.0` is none), and every object is closed.
+Stricter than JSON Schema in three places: an integer has no fraction (`3.0` is none), every object is closed, and a string
+is text (no half of a surrogate pair).
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
@@ -17,6 +19,9 @@ _KINDS: Final[Mapping[str, Callable[[Any], bool]]] = {
     "boolean": lambda value: isinstance(value, bool),
     "null": lambda value: value is None,
 }
+_SURROGATE: Final = re.compile("[\ud800-\udfff]")
+"""What JSON can name by an escape, and no text has: nobody could store it or send it on."""
+
 _BOUNDS: Final = frozenset({"minimum", "maximum", "minItems", "maxItems", "minLength", "maxLength"})
 _KNOWN: Final = _BOUNDS | {"type", "properties", "required", "additionalProperties", "items", "enum", "title", "description"}
 
@@ -69,6 +74,8 @@ def mismatch(value: Any, schema: Mapping[str, Any], place: str = "the answer") -
         low, high, size = schema.get(f"min{word}", 0), schema.get(f"max{word}", len(value)), len(value)
         if not low <= size <= high:
             return f"{place} has a length of {size}, outside the bounds"
+    if kind == "string" and _SURROGATE.search(value):
+        return f"{place} holds half of a surrogate pair"
     if kind in ("integer", "number") and not schema.get("minimum", value) <= value <= schema.get("maximum", value):
         return f"{place} is outside the bounds"
     if kind == "array":

@@ -33,11 +33,11 @@ FORMS: Final[Mapping[str, tuple[str, ...]]] = {
 
 OURS: Final = frozenset(
     """
-    format input instructions max_completion_tokens max_output_tokens max_tokens messages model options output_config
+    format input instructions max_completion_tokens max_output_tokens max_tokens messages model n options output_config
     response_format shift store stream structured_outputs system temperature text think tool_choice tools truncate
     """.split()  # noqa: SIM905 - a list of words to read
 )
-"""The fields of a body that a wire may write itself."""
+"""The fields of a body that a wire may write itself, and `n`: nobody could tell which of several answers counts."""
 
 _DATED: Final = re.compile(r".*[-@:_](20\d\d-?\d\d-?\d\d)")
 
@@ -51,7 +51,7 @@ def _auth(settings: ChatSettings) -> Literal["bearer", "x-api-key"]:
 
 
 def _token_field(settings: ChatSettings) -> Literal["max_completion_tokens", "max_tokens"]:
-    return "max_completion_tokens" if host_of(settings.base_url) == "api.openai.com" else "max_tokens"
+    return "max_completion_tokens" if of_service(settings.base_url, "api.openai.com") else "max_tokens"
 
 
 def _pinned(settings: ChatSettings) -> bool:
@@ -64,6 +64,11 @@ def host_of(url: str) -> str:
         return (urlsplit(url.strip()).hostname or "").lower()
     except ValueError:
         return ""
+
+
+def of_service(url: str, host: str) -> bool:
+    """Return whether a URL leads to `host` or to one of its regions (`eu.api.openai.com`)."""
+    return f".{host_of(url)}".endswith(f".{host}")
 
 
 def _fits_wire(settings: ChatSettings, _: attrs.Attribute[str], value: str) -> None:
@@ -94,7 +99,7 @@ class ChatSettings(HttpSettings):
             form) and `structured_outputs` (vLLM form); on the wire `anthropic` also `tool`; or `prompt`, in the
             instructions alone, for servers that know no schemas.
         token_field: on the wire `chat`, the field that carries `max_output_tokens`: `max_completion_tokens` for
-            api.openai.com, else `max_tokens`.
+            api.openai.com and its regions, else `max_tokens`.
         send_temperature: send a temperature of 0; false for models that refuse the field.
         num_ctx: on the wire `ollama`, the context length in tokens, >= 256. A prompt that does not fit is refused.
         extra_body: further fields of each request, e.g. `{ reasoning_effort = "low" }`; none that the component writes.

@@ -6,9 +6,6 @@ from array import array
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
 
-import anyio
-from anyio.lowlevel import checkpoint
-
 from narrowgate.decisions import Usage, spending, total, unreported
 from narrowgate.errors import EmbeddingError
 from narrowgate.seams import Deps
@@ -17,6 +14,7 @@ from narrowgate_hosted.embedding.dialects import WIRES, ShapeError
 from narrowgate_hosted.embedding.profiles import NAME, profile_of
 from narrowgate_hosted.embedding.settings import EmbedderSettings
 from narrowgate_hosted.embedding.vectors import CURES, VectorError, nowhere, unit
+from narrowgate_hosted.together import each
 from narrowgate_http import HttpClient, HttpError, Reply, http_client, shown
 
 
@@ -72,30 +70,10 @@ class HostedEmbedder:
 
     async def _all(self, batches: Sequence[Sequence[str]], query: bool, costs: list[Usage]) -> list[list[array[float]]]:
         """Return the vectors of each batch; `costs` gets one entry for each request, also where this fails."""
-        found: list[list[array[float]]] = [[] for _ in batches]
-        failures: list[EmbeddingError] = []
-        waiting = enumerate(batches)
-
-        async def work() -> None:
-            for place, batch in waiting:
-                # Sure at once, and not only when the cancellation below reaches this task.
-                if failures:
-                    return
-                try:
-                    found[place] = await self._one(batch, query, costs)
-                except EmbeddingError as error:
-                    failures.append(error)
-                    group.cancel_scope.cancel()
-                    return
-
-        await checkpoint()
-        async with anyio.create_task_group() as group:
-            for _ in range(min(self._settings.concurrency, len(batches))):
-                group.start_soon(work)
-        if failures:
-            first = failures[0]
+        try:
+            return await each(batches, lambda batch: self._one(batch, query, costs), self._settings.concurrency)
+        except EmbeddingError as first:
             raise EmbeddingError(str(first), total(costs), first.code) from first.__cause__
-        return found
 
     async def _one(self, batch: Sequence[str], query: bool, costs: list[Usage]) -> list[array[float]]:
         place = len(costs)

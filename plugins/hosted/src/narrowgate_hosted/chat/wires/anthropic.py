@@ -16,7 +16,7 @@ from narrowgate_hosted.chat.wires.chat import NAME
 VERSION: Final = "2023-06-01"
 """The protocol's version that is asked for; another one can be set in `headers`."""
 
-_ENDED: Final = (None, "end_turn", "stop_sequence", "tool_use", "stop")
+_ENDED: Final = (None, "end_turn", "stop_sequence", "stop")
 """Ends of a whole answer; `stop` is the word of some servers other than Anthropic's."""
 
 _CUT: Final = ("max_tokens", "model_context_window_exceeded")
@@ -61,9 +61,10 @@ class Anthropic:
         if end == "refusal":
             raise UnusableError("refused", "answered with a refusal (stop_reason refusal)")
         blocks = [object_in(block, "a block of `content`") for block in list_in(reply.get("content"), "`content`")]
-        if end not in _ENDED:
+        as_tool = self.settings.schema_as == "tool"
+        if end not in _ENDED and not (as_tool and end == "tool_use"):
             raise odd_end("stop_reason", end)
-        if self.settings.schema_as == "tool":
+        if as_tool:
             calls = [block for block in blocks if block.get("type") == "tool_use" and block.get("name") == NAME]
             if len(calls) == 1:
                 return Parsed(calls[0].get("input"))

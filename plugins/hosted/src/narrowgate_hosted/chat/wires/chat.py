@@ -9,6 +9,7 @@ import attrs
 
 from narrowgate_hosted.chat.answers import UnusableError, count, list_in, no_error_in, object_in, odd_end, text_of
 from narrowgate_hosted.chat.prompts import Prompt
+from narrowgate_hosted.chat.schemas import without_bounds
 from narrowgate_hosted.chat.settings import ChatSettings
 
 NAME: Final = "answer"
@@ -30,7 +31,10 @@ class Chat:
     headers: ClassVar[Mapping[str, str]] = {}
 
     def body(self, prompt: Prompt) -> dict[str, Any]:
-        """Return a request's body; see `ChatSettings.schema_as` for where the schema goes."""
+        """Return a request's body; see `ChatSettings.schema_as` for where the schema goes.
+
+        Bounds go to llama.cpp alone: strict modes and grammars of other servers refuse some of those keywords.
+        """
         body: dict[str, Any] = {
             "model": self.settings.model,
             "messages": [{"role": "system", "content": prompt.system}, {"role": "user", "content": prompt.user}],
@@ -39,16 +43,16 @@ class Chat:
         if self.settings.send_temperature:
             body["temperature"] = 0
         if self.settings.schema_as == "native":
-            named = {"name": NAME, "strict": True, "schema": prompt.schema}
+            named = {"name": NAME, "strict": True, "schema": without_bounds(prompt.schema)}
             body["response_format"] = {"type": "json_schema", "json_schema": named}
         elif self.settings.schema_as == "json_object":
             body["response_format"] = {"type": "json_object", "schema": prompt.schema}
         elif self.settings.schema_as == "structured_outputs":
-            body["structured_outputs"] = {"json": prompt.schema}
+            body["structured_outputs"] = {"json": without_bounds(prompt.schema)}
         return body
 
     def answer(self, reply: Mapping[str, Any]) -> str:
-        """Return the text of the first choice.
+        """Return the text of the only choice.
 
         Raises:
             UnusableError: see `Wire.answer`.
@@ -57,7 +61,9 @@ class Chat:
         choices = list_in(reply.get("choices"), "`choices`")
         if not choices:
             raise UnusableError("no-answer", "answered without a choice")
-        choice = object_in(choices[0], "the first choice")
+        if len(choices) > 1:
+            raise UnusableError("wrong-shape", "answered with several choices, and one was asked for")
+        choice = object_in(choices[0], "the choice")
         no_error_in(choice)
         message = object_in(choice.get("message"), "`message`")
         end = choice.get("finish_reason")

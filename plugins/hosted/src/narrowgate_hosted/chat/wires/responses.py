@@ -9,6 +9,7 @@ import attrs
 
 from narrowgate_hosted.chat.answers import UnusableError, count, list_in, no_error_in, object_in, text_of
 from narrowgate_hosted.chat.prompts import Prompt
+from narrowgate_hosted.chat.schemas import without_bounds
 from narrowgate_hosted.chat.settings import ChatSettings
 from narrowgate_hosted.chat.wires.chat import NAME
 
@@ -23,7 +24,7 @@ class Responses:
     headers: ClassVar[Mapping[str, str]] = {}
 
     def body(self, prompt: Prompt) -> dict[str, Any]:
-        """Return a request's body."""
+        """Return a request's body. Bounds are left out of the schema, as strict modes may refuse such keywords."""
         body: dict[str, Any] = {
             "model": self.settings.model,
             "input": [{"role": "system", "content": prompt.system}, {"role": "user", "content": prompt.user}],
@@ -33,7 +34,8 @@ class Responses:
         if self.settings.send_temperature:
             body["temperature"] = 0
         if self.settings.schema_as == "native":
-            body["text"] = {"format": {"type": "json_schema", "name": NAME, "strict": True, "schema": prompt.schema}}
+            schema = without_bounds(prompt.schema)
+            body["text"] = {"format": {"type": "json_schema", "name": NAME, "strict": True, "schema": schema}}
         return body
 
     def answer(self, reply: Mapping[str, Any]) -> str:
