@@ -24,7 +24,7 @@ TEXT: Final = st.text(st.characters(exclude_categories=["Cs"]), max_size=300)
     size=st.integers(4_000, 9_000),
     dialect=st.sampled_from(["jev", "ollama"]),
 )
-@settings(max_examples=40)
+@settings(max_examples=20)
 def test_no_request_is_larger_than_allowed_and_every_question_is_asked_once(
     texts: list[tuple[str, str]], limit: int, size: int, dialect: str
 ) -> None:

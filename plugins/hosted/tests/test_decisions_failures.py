@@ -2,21 +2,33 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any, Final
 
 import anyio
 import anyio.to_thread
 import pytest
+import sniffio
 from decisions_parts import OPENAI, OPENROUTER, SYSTEMONE, asked, opened
 
-from narrowgate.decisions import DecisionOutcome, FailOpen, Usage
+from narrowgate.decisions import DecisionOutcome, FailOpen, MeteredBackend, Usage, account
 from narrowgate.errors import DecisionError
 from narrowgate_http import CURES
 from narrowgate_http.testing import ALL_FAULTS, FAULTS, PLACES, Answer, FaultServer, fault_server, without_waits
 
-FAST: Final[dict[str, Any]] = {"timeout": 0.5, "deadline": 2.0, "retries": 1, "allow_http": True}
-"""Bounds for servers that never answer; `allow_http`, since the fault server's unknown host has no TLS."""
+PATIENT: Final[dict[str, Any]] = {"timeout": 30.0, "deadline": 60.0, "retries": 1, "allow_http": True}
+"""Bounds that no server which answers at all can meet; `allow_http`, since the host that does not exist has no TLS."""
+
+HASTY: Final[dict[str, Any]] = {**PATIENT, "timeout": 0.4, "deadline": 5.0}
+"""Bounds for servers that never finish."""
+
+
+def _bounds(fault: str) -> dict[str, Any]:
+    return HASTY if fault.startswith("slow") else PATIENT
+
 
 CODES: Final = {
     "401": "unauthorised",
@@ -51,6 +63,8 @@ CODES: Final = {
 }
 """Fault -> the code of the error."""
 
+COMPONENTS: Final = (SYSTEMONE, OPENAI, OPENROUTER)
+
 RETRIED: Final = {"429-seconds", "429-date", "429-ms", "429-plain", "500", "503", "529", "slow-first-byte", "slow-trickle",
                   "cut-body", "closed"}  # fmt: skip
 
@@ -61,16 +75,26 @@ def test_every_fault_is_met() -> None:
     assert set(CODES.values()) <= set(CURES)
 
 
+@asynccontextmanager
+async def nothing_left(server: FaultServer) -> AsyncIterator[None]:
+    """See that the block ends, and that neither a task nor a connection outlives it."""
+    tasks = asyncio.all_tasks() if sniffio.current_async_library() == "asyncio" else set()
+    with without_waits(), anyio.fail_after(60):
+        yield
+        await server.deserted()
+    if tasks:
+        assert asyncio.all_tasks() == tasks
+
+
 @pytest.mark.anyio
-@pytest.mark.parametrize("component", [SYSTEMONE, OPENAI, OPENROUTER])
+@pytest.mark.parametrize("component", COMPONENTS)
 @pytest.mark.parametrize("fault", ALL_FAULTS)
 async def test_a_fault_is_an_error_with_code_and_cost(fault: str, component: str) -> None:
     """As many requests as reached the server, and no tokens made up; nothing is left open."""
-    with fault_server(fault) as server, without_waits(), anyio.fail_after(30):
-        async with opened(component, base_url=server.url, **FAST) as backend:
+    with fault_server(fault) as server:
+        async with nothing_left(server), opened(component, base_url=server.url, **_bounds(fault)) as backend:
             with pytest.raises(DecisionError) as caught:
                 await backend.evaluate_many(asked())
-        await server.deserted()
         reached = len(server.requests)
     assert caught.value.code == CODES[fault]
     usage = caught.value.usage
@@ -83,16 +107,18 @@ async def test_a_fault_is_an_error_with_code_and_cost(fault: str, component: str
 
 
 @pytest.mark.anyio
+@pytest.mark.parametrize("component", COMPONENTS)
 @pytest.mark.parametrize("fault", ALL_FAULTS)
-async def test_an_advisory_role_abstains_and_says_that_it_fell_back(fault: str) -> None:
-    """Through the one fail-open envelope: no verdict, the flag, and the cost of the call that failed."""
-    with fault_server(fault) as server, without_waits(), anyio.fail_after(30):
-        async with opened(SYSTEMONE, base_url=server.url, **FAST) as backend:
+async def test_an_advisory_role_abstains_and_says_that_it_fell_back(fault: str, component: str) -> None:
+    """Through the one fail-open envelope: no verdict, the flag, the code as its reason, the cost of the call that failed."""
+    options = {**_bounds(fault), "retries": 0}
+    with fault_server(fault) as server:
+        async with nothing_left(server), opened(component, base_url=server.url, **options) as backend:
             results = await FailOpen(backend).evaluate_many(asked())
         reached = len(server.requests)
     assert [item.outcome for item in results] == [DecisionOutcome.ABSTAIN] * 5
-    assert all(item.used_fallback and item.probability is None for item in results)
-    assert sum(item.usage.requests for item in results) == reached
+    assert all(item.used_fallback and item.probability is None and item.reason == CODES[fault] for item in results)
+    assert sum(item.usage.requests for item in results) == reached == (0 if fault in PLACES else 1)
     assert sum(item.usage.calls for item in results) == (5 if reached else 0)
 
 
@@ -125,6 +151,22 @@ async def test_the_cost_of_a_call_holds_its_attempts() -> None:
             result = await backend.evaluate(asked()[0])
     # The answer that was cut off may have cost tokens that nobody heard of.
     assert result.usage == Usage(1, 2, None, None)
+
+
+@pytest.mark.anyio
+async def test_the_requests_of_one_call_share_its_deadline() -> None:
+    """Ten requests one after the other, each of which is answered in time, do not take ten times the time."""
+    answer = {"answers": {"q1": {"type": "noul", "noul": 0.9}}}
+    with FaultServer(Answer(json=answer, trickle=0.004)) as server:
+        requests = [request for place in range(10) for request in asked(["text"], query=f"query {place}")]
+        options: Any = {"concurrency": 1, "timeout": 30.0, "deadline": 0.6, "retries": 0}
+        async with nothing_left(server), opened(SYSTEMONE, base_url=server.url, **options) as backend:
+            with pytest.raises(DecisionError) as caught:
+                await backend.evaluate_many(requests)
+        assert len(server.requests) < 10
+    assert caught.value.code == "timeout"
+    assert caught.value.usage is not None
+    assert caught.value.usage.requests == len(server.requests)
 
 
 _HANGS: Final[dict[str, Answer]] = {
@@ -160,6 +202,19 @@ async def test_a_cancelled_call_ends_and_leaves_nothing(wait: str, parts: int) -
             assert ended
         await server.deserted()
         assert len(server.requests) == parts
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("wait", _HANGS)
+async def test_the_cost_of_a_cancelled_call_is_in_the_account(wait: str) -> None:
+    """Case 43: whoever cancels it can read what was asked; what nobody reported is unknown and not nothing."""
+    slow: Any = {"timeout": 30, "deadline": 60}
+    with FaultServer(_HANGS[wait]) as server, anyio.fail_after(20), account() as spent:
+        async with opened(SYSTEMONE, base_url=server.url, **slow) as backend, anyio.create_task_group() as group:
+            group.start_soon(MeteredBackend(backend).evaluate_many, asked())
+            await server.arrived(1)
+            group.cancel_scope.cancel()
+    assert spent.usage == Usage(5, 1, None, None)
 
 
 @pytest.mark.anyio

@@ -122,7 +122,8 @@ class DecisionsBackend:
     async def evaluate_many(self, requests: Sequence[DecisionRequest]) -> tuple[DecisionResult, ...]:
         """Return the verdicts in order, in one request where evidence and size allow, else in several at once.
 
-        Abstains with `undecided` (the probability lies between the thresholds) and `refused` (the service declined).
+        Abstains with `undecided` (the probability lies between the thresholds) and `refused` (the service declined). However
+        many requests that takes, all of them together have the seconds of `deadline`.
 
         Raises:
             ValueError: more than `batch_limit` questions.
@@ -130,8 +131,9 @@ class DecisionsBackend:
         """
         if len(requests) > self.batch_limit:
             raise ValueError(f"at most {self.batch_limit} questions, not {len(requests)}")
+        end = anyio.current_time() + self._settings.deadline
         parts = self._parts(requests)
-        answered = [await self._ask(parts[0])] if len(parts) == 1 else await self._ask_all(parts)
+        answered = [await self._ask(parts[0], end)] if len(parts) == 1 else await self._ask_all(parts, end)
         results = {
             place: result
             for part, verdicts in zip(parts, answered, strict=True)
@@ -177,7 +179,7 @@ class DecisionsBackend:
             message = f"{self._client.name}: the request is no JSON [unencodable]: {CURES['unencodable']}"
             raise DecisionError(message, NO_USAGE, "unencodable") from None
 
-    async def _ask_all(self, parts: Sequence[_Part]) -> list[list[DecisionResult]]:
+    async def _ask_all(self, parts: Sequence[_Part], end: float) -> list[list[DecisionResult]]:
         """Send several requests at once. When one fails, no further one is sent, and those under way are cancelled."""
         answers: list[list[DecisionResult]] = [[]] * len(parts)
         costs: dict[int, Usage] = {}
@@ -192,7 +194,7 @@ class DecisionsBackend:
                 # Entered before the request and corrected after it, so that a cancelled one stays in the account.
                 costs[number] = unreported(len(part.places))
                 try:
-                    answers[number] = await self._ask(part)
+                    answers[number] = await self._ask(part, end)
                 except DecisionError as error:
                     costs[number] = cost_of(error, len(part.places))
                     failures.append(error)
@@ -209,11 +211,11 @@ class DecisionsBackend:
             raise DecisionError(str(failures[0]), total(costs.values()), failures[0].code) from failures[0]
         return answers
 
-    async def _ask(self, part: _Part) -> list[DecisionResult]:
+    async def _ask(self, part: _Part, end: float) -> list[DecisionResult]:
         body = self._wire.body(part.frame, part.questions)
         contents = [text for item in part.requests for text in (item.question, item.subject, *item.evidence)]
         try:
-            reply = await self._client.post(self._url, body, contents=contents)
+            reply = await self._client.post(self._url, body, contents=contents, within=end - anyio.current_time())
         except HttpError as error:
             raise error.as_error(DecisionError, len(part.places)) from error
         usage = _usage(reply, len(part.places))
