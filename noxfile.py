@@ -34,10 +34,10 @@ FOLDERS: Final = {"narrowgate": "core"} | {f"narrowgate-{folder.name}": folder.a
 SEARCH: Final = ["narrowgate-sqlite", "narrowgate-local", "narrowgate-decision"]
 NEEDS: Final[dict[str, list[str]]] = {
     "narrowgate-cli": list(FOLDERS),
-    "narrowgate-decision": ["narrowgate-decision", "narrowgate-http", "narrowgate-sqlite"],
+    "narrowgate-decision": ["narrowgate-decision", "narrowgate-hosted", "narrowgate-sqlite"],
     "narrowgate-hosted": ["narrowgate-hosted", *SEARCH],
     "narrowgate-listwise": ["narrowgate-listwise", "narrowgate-hosted", *SEARCH],
-    "narrowgate-rerank-api": ["narrowgate-rerank-api", *SEARCH],
+    "narrowgate-rerank-api": ["narrowgate-rerank-api", "narrowgate-cli", *SEARCH],
 }
 """Distributions that the tests of a distribution use beside that one and what it declares."""
 

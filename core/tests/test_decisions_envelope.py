@@ -20,7 +20,7 @@ USAGES = st.builds(
     Usage, st.integers(0, 9), st.integers(0, 9), st.none() | st.integers(0, 99), st.none() | st.integers(0, 99)
 )
 FAILURES = st.one_of(
-    st.builds(DecisionError, st.just("HTTP 503"), st.none() | USAGES),
+    st.builds(DecisionError, st.just("HTTP 503"), st.none() | USAGES, st.sampled_from([None, "overloaded", "not-json"])),
     st.builds(RerankError, st.just("nested"), USAGES),
     st.sampled_from([ValueError, KeyError, OSError, TimeoutError, RuntimeError, StopAsyncIteration, UnicodeError]).map(
         lambda kind: kind(SECRET)
@@ -78,17 +78,17 @@ async def test_passes_a_verdict_on_unchanged(records):
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(failure=FAILURES, questions=st.integers(0, 4))
 async def test_any_failure_is_an_abstention_with_its_cost(records, failure, questions):
-    """Whatever is raised: ABSTAIN, used_fallback, the failure's own usage, and one warning without content."""
+    """Whatever is raised: ABSTAIN, used_fallback, the failure's own code and usage, and one warning without content."""
     records.clear()
     envelope = FailOpen(Delegate(failure))
     # No questions here stands for the single form.
     results = await envelope.evaluate_many([REQUEST] * questions) if questions else (await envelope.evaluate(REQUEST),)
-    asked = questions or 1
+    asked, kind = questions or 1, type(failure)
     assert len(results) == asked
     for result in results:
         assert (result.outcome, result.policy_id, result.used_fallback) == (DecisionOutcome.ABSTAIN, "delegate.v3", True)
         assert result.probability is None
-        assert result.reason == "backend_failed"
+        assert result.reason == (getattr(failure, "code", None) or ("timeout" if kind is TimeoutError else "backend_failed"))
     carried = getattr(failure, "usage", None)
     assert total(result.usage for result in results) == (Usage(asked, 1, None, None) if carried is None else carried)
     (record,) = records.records
@@ -105,7 +105,7 @@ async def test_any_failure_is_an_abstention_with_its_cost(records, failure, ques
 async def test_an_answer_that_is_no_verdict_is_a_failure(records, answer):
     """A delegate that returns rubbish has failed as one that raises has."""
     results = await FailOpen(Delegate(answer)).evaluate_many([REQUEST] * 2)
-    assert [result.used_fallback for result in results] == [True, True]
+    assert [(result.used_fallback, result.reason) for result in results] == [(True, "invalid-answer")] * 2
     assert total(result.usage for result in results) == Usage(2, 1, None, None)
     (record,) = records.records
     assert record.exception_type == "DecisionError"
@@ -120,10 +120,18 @@ async def test_a_call_over_the_timeout_is_a_failure_that_cost_a_request(records)
             await anyio.Event().wait()
 
     result = await FailOpen(Hanging(None), timeout=0.01).evaluate(REQUEST)
-    assert (result.outcome, result.used_fallback) == (DecisionOutcome.ABSTAIN, True)
+    assert (result.outcome, result.used_fallback, result.reason) == (DecisionOutcome.ABSTAIN, True, "timeout")
     assert result.usage == Usage(1, 1, None, None)
     (record,) = records.records
-    assert record.exception_type == "TimeoutError"
+    assert (record.exception_type, record.code) == ("TimeoutError", "timeout")
+
+
+@pytest.mark.anyio
+async def test_a_code_that_is_a_sentence_is_no_reason(records):
+    """A plugin that puts content where a code belongs does not get it into a result or a log."""
+    result = await FailOpen(Delegate(DecisionError("HTTP 503", code=f"{SECRET}!"))).evaluate(REQUEST)
+    assert result.reason == "backend_failed"
+    assert SECRET not in records.text + repr(vars(records.records[0]))
 
 
 @pytest.mark.anyio

@@ -91,7 +91,21 @@ async def test_whatever_a_verdict_depends_on_is_in_the_key(modelled, pool, chang
 
 @pytest.mark.anyio
 @pytest.mark.parametrize(
-    "model", [None, "", " ", "jev-latest", "JEV-Latest", "vendor/m:latest", "latest", "m@latest", 7, ...]
+    "model",
+    [
+        None,
+        "",
+        " ",
+        "jev-latest",
+        "JEV-Latest",
+        "vendor/m:latest",
+        "latest",
+        "m@latest",
+        "latest-jev",
+        "~vendor/m-1",
+        7,
+        ...,
+    ],
 )
 async def test_is_never_used_for_a_moving_model(modelled, scripted, pool, model):
     """A backend that names no exact model, or a moving alias, is asked each time."""

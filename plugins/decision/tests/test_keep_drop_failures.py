@@ -205,11 +205,14 @@ async def test_a_batch_of_the_wrong_length_is_refused(scripted, pool, length):
 
 
 @pytest.mark.anyio
-@pytest.mark.parametrize("bounds", [{"batch_limit": 0}, {"concurrency": 0}])
-async def test_impossible_bounds_of_a_backend_are_named(scripted, pool, bounds):
-    """A backend that may be asked nothing at a time is an error, not an endless wait."""
-    with pytest.raises(RerankError, match="below 1"):
-        await KeepDrop(scripted({"a": YES}, **bounds)).rerank("q", pool(["a"]), 1)
+@pytest.mark.parametrize("name", ["batch_limit", "concurrency"])
+@pytest.mark.parametrize("bound", [0, -1, None, 2.5, "4", True])
+async def test_impossible_bounds_of_a_backend_are_named(scripted, pool, name, bound):
+    """A backend that may be asked nothing at a time is an error, not an endless wait; nothing was asked or is charged."""
+    backend = scripted({"a": YES}, **{name: bound})
+    with pytest.raises(RerankError, match="whole number") as caught:
+        await KeepDrop(backend).rerank("q", pool(["a"]), 1)
+    assert (caught.value.code, caught.value.usage, backend.sent) == ("invalid-bounds", Usage(), 0)
 
 
 @pytest.mark.anyio
@@ -312,3 +315,43 @@ async def test_a_backend_that_never_waits_can_be_cancelled(scripted, pool):
         await KeepDrop(backend).rerank("q", pool(TEXTS), 10)
     assert scope.cancelled_caught
     assert len(backend.requests) == 3
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("kind", [KeyboardInterrupt, SystemExit, BaseException])
+@pytest.mark.parametrize(("batch_limit", "concurrency"), [(1, 1), (1, 4), (2, 2)])
+async def test_what_ends_the_program_passes_bare(scripted, pool, kind, batch_limit, concurrency):
+    """No failure of the stage, and no group of exceptions that `except KeyboardInterrupt` would miss; the rest has ended."""
+    entered = []
+
+    async def one_ends():
+        entered.append(None)
+        if len(entered) == concurrency:
+            raise kind
+        await never()
+
+    backend = scripted(dict.fromkeys(TEXTS, YES), batch_limit=batch_limit, concurrency=concurrency, waits=one_ends)
+    with pytest.raises(BaseException) as caught:  # noqa: PT011 - the type is looked at exactly
+        await KeepDrop(backend).rerank("q", pool(TEXTS), 10)
+    assert type(caught.value) is kind
+    assert (backend.sent, backend.under_way) == (concurrency, 0)
+
+
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+@pytest.mark.anyio
+@pytest.mark.parametrize(("batch_limit", "concurrency"), [(1, 1), (1, 4), (3, 2)])
+async def test_a_cancellation_that_nobody_asked_for_is_a_failure(anyio_backend, scripted, pool, batch_limit, concurrency):
+    """A backend that awaits a task which somebody else cancelled has no answer: an error with a code, not a shorter wave."""
+
+    async def wait_for_another():
+        task = asyncio.ensure_future(never())
+        task.cancel()
+        await task
+
+    answers = dict.fromkeys(TEXTS, YES)
+    backend = scripted(answers, batch_limit=batch_limit, concurrency=concurrency, waits=wait_for_another)
+    with pytest.raises(RerankError, match="nobody had cancelled") as caught:
+        await KeepDrop(backend).rerank("q", pool(TEXTS), 10)
+    assert caught.value.code == "cancelled"
+    assert caught.value.usage == Usage(len(backend.asked), backend.sent, None, None)
+    assert backend.under_way == 0

@@ -74,6 +74,44 @@ async def test_reaches_below_the_limit(scripted, pool):
 
 
 @pytest.mark.anyio
+@pytest.mark.parametrize("batch_limit", [1, 100])
+async def test_a_pool_of_one_and_a_pool_of_a_hundred(scripted, pool, batch_limit):
+    """The ends of a pool's range: one candidate is one question, a hundred for a page of a hundred are one wave."""
+    texts = [f"第{rank}条：订单服务的备份" for rank in range(1, 101)]
+    backend = scripted(dict.fromkeys(texts, NO) | {texts[-1]: YES}, batch_limit=batch_limit, concurrency=7)
+    decision = await KeepDrop(backend).rerank("备份几点开始？", pool(texts), 100)
+    assert (decision.selected_ranks, decision.usage.calls) == ((100,), 100)
+    assert backend.sent == (1 if batch_limit > 1 else 100)
+    one = await KeepDrop(backend).rerank("备份几点开始？", pool(texts[:1]), 1)
+    assert (one.selected_ranks, one.nothing_kept, one.used_fallback, one.usage.calls) == ((1,), True, True, 1)
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(("outcome", "selected"), [(YES, (1, 2, 3)), (ABSTAIN, (1, 2, 3)), (NO, ())])
+async def test_a_pool_of_one_text_is_one_question(scripted, pool, outcome, selected):
+    """Thirty candidates of one and the same text: one question, and one verdict for each that the scan reaches."""
+    backend = scripted({"同一句话": outcome})
+    reranker = KeepDrop(backend, KeepDropSettings(on_nothing_kept="empty"))
+    decision = await reranker.rerank("q", pool(["同一句话"] * 30), 3)
+    assert (decision.selected_ranks, decision.usage.calls, backend.sent) == (selected, 1, 1)
+    assert [verdict.outcome for verdict in decision.verdicts] == [outcome] * (len(selected) or 30)
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("keep", [("yes", "abstain"), ("yes",)])
+async def test_a_backend_that_always_abstains(scripted, pool, keep):
+    """It drops nothing by default: the coarse head, for as many calls. Where abstentions drop, nothing is kept."""
+    texts = [f"t{rank}" for rank in range(30)]
+    backend = scripted(dict.fromkeys(texts, ABSTAIN), batch_limit=100)
+    decision = await KeepDrop(backend, KeepDropSettings(keep=keep)).rerank("q", pool(texts), 10)
+    assert decision.selected_ranks == tuple(range(1, 11))
+    dropped = "abstain" not in keep
+    assert (decision.nothing_kept, decision.used_fallback) == (dropped, dropped)
+    assert (decision.usage.calls, backend.sent) == ((30, 3) if dropped else (10, 1))
+    assert all(verdict.outcome is ABSTAIN and verdict.kept is not dropped for verdict in decision.verdicts)
+
+
+@pytest.mark.anyio
 async def test_verdicts_carry_what_the_backend_said(scripted, pool):
     """Probability, score and reason reach the trace for the dropped and for every repeat of a text."""
     told = DecisionResult(NO, "x", Usage(1, 1), probability=0.25, score=-1.5, reason="number_differs")

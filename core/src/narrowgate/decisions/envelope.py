@@ -21,16 +21,18 @@ from narrowgate.values.decision import NO_USAGE, DecisionOutcome, DecisionReques
 _LOG: Final = logging.getLogger("narrowgate.decisions")
 
 FALLBACK_REASON: Final = "backend_failed"
-"""The reason code of an abstention that stands for an outage."""
+"""The reason code of an abstention that stands for a failure without a code of its own: an exception of third-party code."""
 
 
 class FailOpen:
     """A `DecisionBackend` that abstains where its delegate fails.
 
     A failure is any exception but a cancellation, an answer that is no verdict, or the timeout. It gives `ABSTAIN` with
-    `used_fallback=True`, the cost of the failed call (see `cost_of`; a failed batch carries it on its first result), and one
-    WARNING without content on the logger `narrowgate.decisions`, with the extra fields `event` (`decision.fallback`),
-    `decision_kind`, `policy_id`, `exception_type` and `code` (the failure's own, see `code_of`; `None` where it has none).
+    `used_fallback=True` and, as its `reason`, the failure's own code (see `code_of`; else `FALLBACK_REASON`), so that an
+    answer which nobody can read is told from a backend that is down. It bears the cost of the failed call (see `cost_of`; a
+    failed batch has it on its first result). One WARNING without content goes to the logger
+    `narrowgate.decisions`, with the extra fields `event` (`decision.fallback`), `decision_kind`, `policy_id`,
+    `exception_type` and `code` (`None` where it has none).
 
     Args:
         delegate: the backend that is asked.
@@ -82,12 +84,12 @@ class FailOpen:
     async def _abstain(self, requests: Sequence[DecisionRequest], error: Exception) -> tuple[DecisionResult, ...]:
         # A backend may turn a cancellation into an error of its own; the cancellation still counts.
         await checkpoint_if_cancelled()
-        policy_id, exception_type = self._delegate.policy_id, type(error).__name__
+        policy_id, exception_type, code = self._delegate.policy_id, type(error).__name__, code_of(error)
         decision_kind = ",".join(sorted({request.decision_kind for request in requests}))
         _LOG.warning(
             "decision backend %s failed with %s: abstained from %d questions of kind %s",
             policy_id,
-            exception_type,
+            exception_type if code is None else f"{exception_type} [{code}]",
             len(requests),
             decision_kind,
             extra={
@@ -95,11 +97,11 @@ class FailOpen:
                 "decision_kind": decision_kind,
                 "policy_id": policy_id,
                 "exception_type": exception_type,
-                "code": code_of(error),
+                "code": code,
             },
         )
         costs = [cost_of(error, len(requests))] + [NO_USAGE] * (len(requests) - 1)
+        reason = code or FALLBACK_REASON
         return tuple(
-            DecisionResult(DecisionOutcome.ABSTAIN, policy_id, usage=cost, reason=FALLBACK_REASON, used_fallback=True)
-            for cost in costs
+            DecisionResult(DecisionOutcome.ABSTAIN, policy_id, cost, reason=reason, used_fallback=True) for cost in costs
         )

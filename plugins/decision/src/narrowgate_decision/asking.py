@@ -8,6 +8,7 @@ import anyio
 from anyio.lowlevel import checkpoint, checkpoint_if_cancelled
 
 from narrowgate.decisions import (
+    NO_USAGE,
     DecisionRequest,
     DecisionResult,
     Usage,
@@ -30,14 +31,15 @@ class Asker:
         max_concurrency: the most requests under way at once, >= 1; `None` for the backend's own bound. The smaller holds.
 
     Raises:
-        RerankError: the backend states a batch limit or a concurrency below 1.
+        RerankError: the backend states a batch limit or a concurrency that is no whole number from 1 on; it costs nothing.
     """
 
     def __init__(self, backend: DecisionBackend, max_concurrency: int | None = None) -> None:
         self._backend = backend
         self._batch_limit, concurrency = backend.batch_limit, backend.concurrency
-        if self._batch_limit < 1 or concurrency < 1:
-            raise RerankError(f"decision backend {backend.policy_id!r} states a batch_limit or concurrency below 1")
+        if not (_is_bound(self._batch_limit) and _is_bound(concurrency)):
+            text = f"decision backend {backend.policy_id!r} states a batch_limit or concurrency that is no whole number >= 1"
+            raise RerankError(text, NO_USAGE, "invalid-bounds")
         self._workers = concurrency if max_concurrency is None else min(concurrency, max_concurrency)
         self._costs: list[Usage] = []
 
@@ -53,11 +55,12 @@ class Asker:
 
         Raises:
             RerankError: the first failure; carries `usage` and the failure's code.
+            BaseException: what ends the program (`KeyboardInterrupt`, ...), as the backend raised it.
         """
         size = self._batch_limit
         batches = [requests[start : start + size] for start in range(0, len(requests), size)]
-        answers: list[Sequence[DecisionResult]] = [()] * len(batches)
-        failures: list[Exception] = []
+        answers: dict[int, Sequence[DecisionResult]] = {}
+        failures: list[BaseException] = []
         open_batches = enumerate(batches)
 
         async def work() -> None:
@@ -69,7 +72,9 @@ class Asker:
                     return
                 try:
                     answers[place] = await self._call(batch)
-                except Exception as error:  # noqa: BLE001 - kept, and raised below once every call has ended
+                except (anyio.get_cancelled_exc_class(), GeneratorExit):
+                    raise
+                except BaseException as error:  # noqa: BLE001 - kept, and raised below once every call has ended
                     failures.append(error)
                     group.cancel_scope.cancel()
                     return
@@ -77,11 +82,19 @@ class Asker:
         async with anyio.create_task_group() as group:
             for _ in range(min(self._workers, len(batches))):
                 group.start_soon(work)
-        if failures:
+        if failures and not isinstance(failures[0], Exception):
+            # From here and not from its task, where the group would wrap it.
+            raise failures[0]
+        if failures or len(answers) < len(batches):
             # A backend may turn a cancellation into an error of its own; the cancellation still counts.
             await checkpoint_if_cancelled()
+        if failures:
             raise self._failed(failures[0]) from failures[0]
-        return [result for answer in answers for result in answer]
+        if len(answers) < len(batches):
+            # On asyncio, whoever awaits a task that somebody cancelled is told CancelledError, as if it were its own.
+            text = f"decision backend {self._backend.policy_id!r} ended a call as cancelled, and nobody had cancelled it"
+            raise RerankError(text, self.usage, "cancelled")
+        return [result for place in range(len(batches)) for result in answers[place]]
 
     async def _call(self, batch: Sequence[DecisionRequest]) -> Sequence[DecisionResult]:
         entry = len(self._costs)
@@ -102,8 +115,12 @@ class Asker:
             raise DecisionError(text, code="used-fallback")
         return results
 
-    def _failed(self, error: Exception) -> RerankError:
+    def _failed(self, error: BaseException) -> RerankError:
         # Only our own errors promise a message without content.
         detail = f": {error}" if isinstance(error, RecallError) else ""
         text = f"decision backend {self._backend.policy_id!r} failed with {type(error).__name__}{detail}"
         return RerankError(text, self.usage, code_of(error))
+
+
+def _is_bound(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 1

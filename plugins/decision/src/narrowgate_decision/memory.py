@@ -6,6 +6,7 @@ thresholds and its prompt), the exact model, and digests of query and candidate 
 
 from __future__ import annotations
 
+import re
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from hashlib import sha256
@@ -18,19 +19,21 @@ _Key = tuple[str | bytes, ...]
 _Told = tuple[DecisionOutcome, float | None, float | None, str | None]
 
 _MOVING: Final = ("latest", "preview", "auto", "default")
-"""Last words of model names that mean another model tomorrow."""
+"""Last words of model names that mean another model tomorrow; `latest` does in any place."""
 
 
 def pinned(backend: DecisionBackend) -> str | None:
     """Return the one model that answers for `backend`, or `None` when it may be another tomorrow.
 
-    That is its optional attribute `exact_model`, unless that names a moving alias (`jev-latest`, `vendor/model:latest`).
+    That is its optional attribute `exact_model`, unless that names a moving alias (`jev-latest`, `vendor/model:latest`,
+    `~vendor/model`): what a backend says of itself is looked at, not believed.
     """
     model = getattr(backend, "exact_model", None)
     if not isinstance(model, str) or not model.strip():
         return None
-    last = model.lower().replace(":", "-").replace("/", "-").replace("@", "-").rpartition("-")[2]
-    return None if last in _MOVING else model
+    words = re.split(r"[-_:/@ ]", model.strip().lower())
+    moving = words[-1] in _MOVING or "latest" in words or model.lstrip().startswith("~")
+    return None if moving else model
 
 
 class Memory:
