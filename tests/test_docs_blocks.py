@@ -12,7 +12,7 @@ import click
 import pytest
 
 from narrowgate.host.config import SECTIONS, load_config
-from narrowgate_cli.main import COMMANDS, cli
+from narrowgate_cli.main import COMMANDS, LazyGroup, cli
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 PAGES: Final = sorted(
@@ -65,6 +65,9 @@ def test_commands_exist(page: Path) -> None:
     context = click.Context(cli)
     for name, rest in _COMMAND.findall(code(page)):
         command: click.Command | None = cli if name.startswith("-") else cli.get_command(context, name)
+        if isinstance(command, LazyGroup) and command is not cli and rest.strip():
+            name += f" {rest.split()[0]}"
+            command = command.get_command(context, rest.split()[0])
         assert command is not None, f"`narrowgate {name}`: there is {', '.join(COMMANDS)}"
         known = {option for parameter in command.get_params(click.Context(command)) for option in parameter.opts}
         wanted = re.findall(r"(?<![\w-])--?[a-zA-Z][\w-]*", rest) + ([name] if name.startswith("-") else [])

@@ -12,7 +12,7 @@ from typing import Any
 import click
 import pytest
 
-from narrowgate_cli.main import COMMANDS, cli
+from narrowgate_cli.main import COMMANDS, GROUPS, LazyGroup, cli
 
 Run = Callable[..., Any]
 DOCS = Path(__file__).parents[3] / "docs" / "cli.md"
@@ -21,9 +21,15 @@ SHARED = ("--config", "--db", "--debug", "--json", "--help")
 
 def commands() -> dict[str, click.Command]:
     """Return every command by name."""
-    context = click.Context(cli)
-    found = {name: cli.get_command(context, name) for name in COMMANDS}
-    return {name: command for name, command in found.items() if command is not None}
+    found = {}
+    for name in COMMANDS:
+        command: click.Command | None = cli
+        for word in name.split():
+            assert isinstance(command, LazyGroup)
+            command = command.get_command(click.Context(command), word)
+        assert command is not None
+        found[name] = command
+    return found
 
 
 def section(name: str) -> str:
@@ -40,8 +46,23 @@ def flat(text: str) -> str:
 
 
 def test_every_command_is_there() -> None:
-    """Each name of the table leads to a command of that name."""
-    assert {name: command.name for name, command in commands().items()} == {name: name for name in COMMANDS}
+    """Each name of the table leads to a command of that name; each group of names is in the table of groups."""
+    assert {name: command.name for name, command in commands().items()} == {name: name.split()[-1] for name in COMMANDS}
+    assert {name.partition(" ")[0] for name in COMMANDS if " " in name} == set(GROUPS)
+
+
+@pytest.mark.parametrize("name", GROUPS)
+def test_help_of_every_group_lists_its_commands(run: Run, name: str) -> None:
+    """`narrowgate GROUP --help` says what the group is for and what is in it, and the command's own help lists it."""
+    done = run(name, "--help")
+    assert done.code == 0
+    assert GROUPS[name] in flat(done.out)
+    for full, (_, summary) in COMMANDS.items():
+        if full.startswith(f"{name} "):
+            assert f" {full.split()[1]} " in flat(done.out)
+            assert summary in flat(done.out)
+    assert GROUPS[name] in flat(run("--help").out)
+    assert run(name, "nothing").code == 2
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -95,7 +116,7 @@ def test_exit_codes_are_documented() -> None:
 @pytest.mark.parametrize("name", COMMANDS)
 def test_help_of_every_command_runs(run: Run, name: str) -> None:
     """`narrowgate COMMAND --help` prints the usage and ends well."""
-    done = run(name, "--help")
+    done = run(*name.split(), "--help")
     assert done.code == 0
     assert f"narrowgate {name}" in done.out
 

@@ -1,4 +1,9 @@
-"""The policies that come with narrowgate: all in shadow and local only, until they are measured on one's own data."""
+"""The policies that come with narrowgate: all in shadow and local only, until they are measured on one's own data.
+
+A verdict is about the way that things would go without a gate, not about the subject: ALLOW, nothing is to be raised; DENY,
+the declared effect may be taken; REVIEW, somebody should look. That is why a consumer that may only propose maps the answer
+that makes a proposal to REVIEW, whether that answer is yes or no; see docs/policies.md.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +14,42 @@ from narrowgate.values.assessment import GateVerdict
 from narrowgate.values.decision import RERANK_KIND, DecisionOutcome
 from narrowgate.values.policy import DecisionPolicy, FailurePolicy, PromotionCriteria
 
-_SUPPORTED: Final = {DecisionOutcome.YES: GateVerdict.ALLOW, DecisionOutcome.NO: GateVerdict.DENY}
-_ASKED_FOR_REVIEW: Final = {DecisionOutcome.YES: GateVerdict.REVIEW, DecisionOutcome.NO: GateVerdict.ALLOW}
+_YES_PASSES: Final = {DecisionOutcome.YES: GateVerdict.ALLOW, DecisionOutcome.NO: GateVerdict.DENY}
+_YES_IS_PROPOSED: Final = {DecisionOutcome.YES: GateVerdict.REVIEW, DecisionOutcome.NO: GateVerdict.ALLOW}
+_NO_IS_PROPOSED: Final = {DecisionOutcome.YES: GateVerdict.ALLOW, DecisionOutcome.NO: GateVerdict.REVIEW}
+
+_HOLDING: Final = PromotionCriteria(
+    min_labelled=200,
+    min_held_out=200,
+    min_precision=0.95,
+    max_fallback_rate=0.02,
+    max_added_latency_ms=1000.0,
+    max_requests_per_decision=1.0,
+    max_reviews_per_day=10.0,
+)
+"""Of a gate that holds writes back: a false hold costs somebody's attention, and until then the memory lacks an entry."""
+
+_PROPOSING: Final = PromotionCriteria(
+    min_labelled=100,
+    min_held_out=100,
+    min_precision=0.8,
+    max_fallback_rate=0.05,
+    max_added_latency_ms=2000.0,
+    max_requests_per_decision=1.0,
+    max_reviews_per_day=20.0,
+)
+"""Of a gate that only proposes: a false proposal costs a look."""
+
+_DESCRIBED: Final = PromotionCriteria(
+    min_labelled=200,
+    min_held_out=200,
+    min_precision=0.9,
+    max_fallback_rate=0.0,
+    max_added_latency_ms=2000.0,
+    max_requests_per_decision=1.0,
+    max_reviews_per_day=0.0,
+)
+"""Of the second stage, which has no fallback and asks nobody for review."""
 
 WRITE: Final = DecisionPolicy(
     policy_id="memory.write.evidence_sufficiency.v1",
@@ -24,8 +63,8 @@ WRITE: Final = DecisionPolicy(
     },
     subject_selector="entry.text",
     evidence_selector="entry.evidence",
-    outcome_mapping=_SUPPORTED,
-    promotion_criteria=PromotionCriteria(),
+    outcome_mapping=_YES_PASSES,
+    promotion_criteria=_HOLDING,
     effect="hold",
 )
 
@@ -41,8 +80,8 @@ DUPLICATE: Final = DecisionPolicy(
     },
     subject_selector="entry.text",
     evidence_selector="existing_entry.text",
-    outcome_mapping=_ASKED_FOR_REVIEW,
-    promotion_criteria=PromotionCriteria(),
+    outcome_mapping=_YES_IS_PROPOSED,
+    promotion_criteria=_PROPOSING,
 )
 
 CONFLICT: Final = DecisionPolicy(
@@ -57,8 +96,8 @@ CONFLICT: Final = DecisionPolicy(
     },
     subject_selector="entry.text",
     evidence_selector="existing_entry.text",
-    outcome_mapping=_ASKED_FOR_REVIEW,
-    promotion_criteria=PromotionCriteria(),
+    outcome_mapping=_YES_IS_PROPOSED,
+    promotion_criteria=_PROPOSING,
 )
 
 HANDOFF: Final = DecisionPolicy(
@@ -73,8 +112,8 @@ HANDOFF: Final = DecisionPolicy(
     },
     subject_selector="claim.text",
     evidence_selector="claim.evidence",
-    outcome_mapping={DecisionOutcome.YES: GateVerdict.ALLOW, DecisionOutcome.NO: GateVerdict.REVIEW},
-    promotion_criteria=PromotionCriteria(),
+    outcome_mapping=_NO_IS_PROPOSED,
+    promotion_criteria=_PROPOSING,
 )
 
 APPLICABILITY: Final = DecisionPolicy(
@@ -89,8 +128,8 @@ APPLICABILITY: Final = DecisionPolicy(
     },
     subject_selector="experience.conditions",
     evidence_selector="task.text",
-    outcome_mapping={DecisionOutcome.YES: GateVerdict.REVIEW, DecisionOutcome.NO: GateVerdict.ALLOW},
-    promotion_criteria=PromotionCriteria(),
+    outcome_mapping=_YES_IS_PROPOSED,
+    promotion_criteria=_PROPOSING,
 )
 
 RERANK: Final = DecisionPolicy(
@@ -99,14 +138,12 @@ RERANK: Final = DecisionPolicy(
     version="1",
     consumer="memory_rerank",
     failure_policy=FailurePolicy.FAIL_CLOSED,
-    question={
-        "en": "Does this text hold evidence that answers the query?",
-        "zh": "Does this text hold evidence that answers the query?",
-    },
+    # What `decision.keep-drop` asks, of content in every language: a text in Chinese would describe what nobody asks.
+    question={"en": "Does this text hold evidence that answers the query?"},
     subject_selector="candidate.text",
     evidence_selector="query.text",
-    outcome_mapping=_SUPPORTED,
-    promotion_criteria=PromotionCriteria(),
+    outcome_mapping=_YES_PASSES,
+    promotion_criteria=_DESCRIBED,
 )
 
 BUILT_IN: Final[Mapping[str, DecisionPolicy]] = {

@@ -13,15 +13,23 @@ from typing import Any, Final, TypeVar
 import attrs
 
 from narrowgate.governance.consumers import CONSUMERS
+from narrowgate.governance.questions import LANGUAGES
 from narrowgate.seams.component import Problem
 from narrowgate.values.assessment import GateMode, GateVerdict
 from narrowgate.values.decision import DecisionOutcome
-from narrowgate.values.policy import DecisionPolicy, FailurePolicy, PrivacyBoundary, PromotionCriteria, Thresholds
+from narrowgate.values.policy import (
+    LANGUAGE,
+    MAX_QUESTION,
+    POLICY_ID,
+    VERSION,
+    DecisionPolicy,
+    FailurePolicy,
+    PrivacyBoundary,
+    PromotionCriteria,
+    Thresholds,
+)
 
 E = TypeVar("E", bound=Enum)
-
-MAX_QUESTION: Final = 8192
-"""Bytes of a question in UTF-8."""
 
 REQUIRED: Final = (
     "policy_id",
@@ -42,6 +50,7 @@ REQUIRED: Final = (
 
 OPTIONAL: Final = ("thresholds", "effect", "languages", "author")
 
+_AT_LINE: Final = re.compile(r" \(at line (\d+), column \d+\)$")
 _KEY: Final = re.compile(r"""\s*(?:"([^"]+)"|'([^']+)'|([A-Za-z0-9_-]+))\s*=""")
 _TABLE: Final = re.compile(r"\s*\[\s*([A-Za-z0-9_.\"'-]+)\s*\]")
 
@@ -72,7 +81,7 @@ class PolicyFile:
 def read_policy(path: Path) -> PolicyFile:
     """Read one policy file."""
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8-sig")
         table = tomllib.loads(text)
     except (OSError, UnicodeDecodeError) as error:
         problem = Problem(
@@ -80,7 +89,11 @@ def read_policy(path: Path) -> PolicyFile:
         )
         return PolicyFile(path, None, (problem,))
     except tomllib.TOMLDecodeError as error:
-        return PolicyFile(path, None, (Problem("bad-policy", f"{path}: no valid TOML: {error}", "correct that place"),))
+        said = str(error)
+        line = _AT_LINE.search(said)
+        place = f"{path}:{line[1]}" if line else str(path)
+        problem = Problem("bad-policy", f"{place}: no valid TOML: {_AT_LINE.sub('', said)}", "correct that place")
+        return PolicyFile(path, None, (problem,))
     lines = _lines(text)
     reader = _Reader(path, lines, table)
     policy = reader.policy()
@@ -125,9 +138,9 @@ class _Reader:
             if key not in self.table:
                 self.fault("", f"field {key!r} is missing", f"add {key}")
         read: dict[str, Callable[[Any], Any]] = {
-            "policy_id": lambda value: _text(value, 256),
+            "policy_id": lambda value: _formed(value, POLICY_ID, "1 to 256 of the ASCII letters, digits and ._-"),
             "decision_kind": lambda value: _text(value, 128),
-            "version": lambda value: _text(value, 64),
+            "version": lambda value: _formed(value, VERSION, "1 to 64 printable ASCII characters, no space at the ends"),
             "consumer": _consumer,
             "mode": lambda value: _member(value, GateMode),
             "failure_policy": lambda value: _member(value, FailurePolicy),
@@ -140,7 +153,7 @@ class _Reader:
             "promotion_criteria": _criteria,
             "thresholds": _thresholds,
             "effect": lambda value: _text(value, 64),
-            "languages": lambda value: _texts(value, 'language labels, e.g. ["en", "zh"]', empty=False),
+            "languages": _languages,
             "author": lambda value: _text(value, 256),
         }
         values: dict[str, Any] = {}
@@ -152,7 +165,11 @@ class _Reader:
                     self.fault(f"{key}.{fault.key}" if fault.key else key, f"{key}: {fault}", fault.cure)
         if self.problems:
             return None
-        policy = DecisionPolicy(**values, origin=str(self.path))
+        try:
+            policy = DecisionPolicy(**values, origin=str(self.path))
+        except (TypeError, ValueError) as error:  # a rule of the class that this reader does not know of
+            self.fault("", str(error.args[0])[:200], "correct the value")
+            return None
         for key, message, cure in contradictions(policy):
             self.fault(key, message, cure)
         return policy
@@ -181,10 +198,15 @@ def contradictions(policy: DecisionPolicy) -> list[tuple[str, str, str]]:
     if policy.mode is GateMode.ENFORCING and policy.effect is None:
         cure = "name the effect" if consumer.effects else f"{consumer.name} may never enforce: use advisory at most"
         found.append(("mode", "enforcing needs an effect", cure))
-    limits = policy.thresholds
-    if limits.yes_at is not None and limits.no_at is not None and limits.no_at >= limits.yes_at:
-        text = f"no_at {limits.no_at:g} is not below yes_at {limits.yes_at:g}: no answer would lie between"
-        found.append(("thresholds.no_at", text, "make no_at smaller than yes_at"))
+    for language in policy.question:
+        if language not in LANGUAGES:
+            text = f"question: a text in {language!r} would never be asked: no subject is told to be of that language"
+            found.append((f"question.{language}", text, f"use labels of {', '.join(LANGUAGES)}"))
+    uncovered = [item for item in policy.languages if item not in policy.promotion_criteria.languages]
+    if uncovered:
+        text = f"promotion_criteria: languages leave out {', '.join(uncovered)}, which the policy sees"
+        cure = "let the held-out part cover every language in languages, or take it out there"
+        found.append(("promotion_criteria.languages", text, cure))
     return found
 
 
@@ -192,6 +214,19 @@ def _text(value: Any, most: int) -> str:
     if not isinstance(value, str) or not value.strip() or len(value) > most:
         raise _FaultError("not a text of a fitting length", f"write a text of 1 to {most} characters")
     return value
+
+
+def _formed(value: Any, form: re.Pattern[str], what: str) -> str:
+    if not isinstance(value, str) or not form.fullmatch(value):
+        raise _FaultError("not of the right form", f"write {what}")
+    return value
+
+
+def _languages(value: Any) -> tuple[str, ...]:
+    found = _texts(value, 'language labels, e.g. ["en", "zh"]', empty=False)
+    if not all(LANGUAGE.fullmatch(item) for item in found):
+        raise _FaultError("not labels of languages", 'list labels of two or three letters, e.g. ["en", "zh"]')
+    return found
 
 
 def _texts(value: Any, what: str, *, empty: bool) -> tuple[str, ...]:
@@ -233,6 +268,8 @@ def _question(value: Any) -> Mapping[str, str]:
     if not isinstance(table, Mapping) or "en" not in table:
         raise _FaultError("no English text", 'write question = "...", or a table [question] with en and others, e.g. zh')
     for language, text in table.items():
+        if not LANGUAGE.fullmatch(language):
+            raise _FaultError(f"{language[:20]!r} is no label of a language", 'write "en", "zh", ...', language)
         if not isinstance(text, str) or not text.strip() or len(text.encode()) > MAX_QUESTION:
             raise _FaultError("not a text of a fitting length", f"write 1 to {MAX_QUESTION} bytes", language)
     return dict(sorted(table.items()))
@@ -258,7 +295,10 @@ def _thresholds(value: Any) -> Thresholds:
     for key, number in table.items():
         if isinstance(number, bool) or not isinstance(number, int | float) or not -1e9 < number < 1e9:
             raise _FaultError("not a finite number", "write a number, e.g. 0.8", key)
-    return Thresholds(**{key: float(number) for key, number in table.items()})
+    try:
+        return Thresholds(**{key: float(number) for key, number in table.items()})
+    except ValueError as error:
+        raise _FaultError(str(error), "make no_at smaller than yes_at", "no_at") from None
 
 
 def _criteria(value: Any) -> PromotionCriteria:
@@ -266,7 +306,7 @@ def _criteria(value: Any) -> PromotionCriteria:
     table = dict(_table(value, list(known), "promotion_criteria"))
     for key, said in table.items():
         if key == "languages":
-            table[key] = _texts(said, "language labels", empty=True)
+            table[key] = _languages(said)
         elif isinstance(said, bool) or not isinstance(said, int | float):
             raise _FaultError("not a number", "write a number", key)
         elif isinstance(known[key].default, int) and not isinstance(said, int):

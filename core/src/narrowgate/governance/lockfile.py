@@ -2,28 +2,58 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
+
+import attrs
 
 from narrowgate.errors import ConfigError
-from narrowgate.governance.fingerprint import fingerprint
+from narrowgate.governance.fingerprint import fingerprint, outcome_fields
 from narrowgate.seams.component import Problem
 from narrowgate.values.policy import DecisionPolicy
 
-HEADER: Final = (
-    "# Policy id, version, fingerprint. Written by `narrowgate policy lock`; keep it beside the policies, under review.\n"
-)
+HEADER: Final = """\
+# Policies under review: id, version and fingerprint, and below them the value of each field, a long one as its hash.
+# Written by `narrowgate policy lock`, which adds and never changes. Keep it beside the policies.
+"""
 
-_LINE: Final = re.compile(r"(?P<id>\S+)\t(?P<version>[^\t\n]+)\t(?P<fingerprint>[0-9a-f]{64})")
+LONGEST: Final = 120
+"""Characters of a value as JSON up to which it is kept as it is."""
 
-Locked = dict[tuple[str, str], str]
-"""(policy id, version) -> fingerprint."""
+_POLICY: Final = re.compile(r"(?P<id>[^\s#]\S*)\t(?P<version>[!-~](?:[ -~]*[!-~])?)\t(?P<fingerprint>[0-9a-f]{64})")
+_FIELD: Final = re.compile(r"\t(?P<field>[a-z_]+(?:\.[a-z_]+)?)\t(?P<value>[^\t]+)")
+_SHOWN: Final = 3
+"""The most fields that a message names."""
 
 
-def read_lock(path: Path) -> Locked:
+@attrs.frozen
+class Locked:
+    """One policy of a lock.
+
+    Attributes:
+        fingerprint: 64 hex digits. This alone decides.
+        fields: field -> its value as JSON, or its hash: says what changed, where it is there.
+    """
+
+    fingerprint: str
+    fields: Mapping[str, str] = attrs.field(factory=dict)
+
+
+Lock = dict[tuple[str, str], Locked]
+"""(policy id, version) -> what is locked."""
+
+
+def locked_as(policy: DecisionPolicy) -> Locked:
+    """Return what a lock keeps of a policy."""
+    return Locked(fingerprint(policy), {name: _kept(value) for name, value in outcome_fields(policy).items()})
+
+
+def read_lock(path: Path) -> Lock:
     """Return what a lock holds; nothing for a file that is not there.
 
     Raises:
@@ -34,23 +64,45 @@ def read_lock(path: Path) -> Locked:
     except FileNotFoundError:
         return {}
     except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path} cannot be read ({type(error).__name__})") from None
-    locked: Locked = {}
-    for number, line in enumerate(text.splitlines(), 1):
+        raise ConfigError(f"{path} cannot be read ({type(error).__name__}): make it a readable UTF-8 file") from None
+    lock: Lock = {}
+    fields: dict[str, str] | None = None
+    # Not `splitlines`: a value may hold any of the characters that it takes for the end of a line.
+    for number, line in enumerate(text.split("\n"), 1):
+        line = line.removesuffix("\r")
         if not line.strip() or line.startswith("#"):
             continue
-        found = _LINE.fullmatch(line.rstrip())
-        if found is None or (found["id"], found["version"]) in locked:
-            raise ConfigError(f"{path}:{number}: no line of a policy lock: restore the file, or remove it and lock again")
-        locked[found["id"], found["version"]] = found["fingerprint"]
-    return locked
+        found, field = _POLICY.fullmatch(line), _FIELD.fullmatch(line)
+        if found is not None and (found["id"], found["version"]) not in lock:
+            fields = {}
+            lock[found["id"], found["version"]] = Locked(found["fingerprint"], fields)
+        elif field is not None and fields is not None and field["field"] not in fields:
+            fields[field["field"]] = field["value"]
+        else:
+            raise ConfigError(
+                f"{path}:{number}: no line of a policy lock, or one that is there twice: "
+                "restore the file from where it is kept under review"
+            )
+    return lock
 
 
-def changed(locked: Mapping[tuple[str, str], str], policies: Iterable[DecisionPolicy], path: Path) -> list[Problem]:
+def differences(locked: Locked, policy: DecisionPolicy) -> list[str]:
+    """Return what changed since a policy was locked, e.g. `thresholds.yes_at was 0.7 and is 0.6`; empty where unknown."""
+    now = locked_as(policy).fields
+    if not locked.fields:
+        return []
+    return [
+        f"{name} {_change(locked.fields.get(name), now.get(name))}"
+        for name in sorted({*locked.fields, *now})
+        if locked.fields.get(name) != now.get(name)
+    ]
+
+
+def changed(lock: Mapping[tuple[str, str], Locked], policies: Iterable[DecisionPolicy], path: Path) -> list[Problem]:
     """Return a problem for each policy whose content changed under its id and version, a warning for each not locked."""
     problems = []
     for policy in policies:
-        known = locked.get((policy.policy_id, policy.version))
+        known = lock.get((policy.policy_id, policy.version))
         if known is None:
             problems.append(
                 Problem(
@@ -60,40 +112,64 @@ def changed(locked: Mapping[tuple[str, str], str], policies: Iterable[DecisionPo
                     severity="warning",
                 )
             )
-        elif known != fingerprint(policy):
+        elif known.fingerprint != fingerprint(policy):
+            found = differences(known, policy)
+            more = f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
+            what = f": {'; '.join(found[:_SHOWN])}{more}" if found else ""
+            text = f"{policy.origin}: policy {policy.policy_id!r} is not what {path} holds of version {policy.version!r}"
             problems.append(
                 Problem(
                     "policy-changed",
-                    f"{policy.origin}: policy {policy.policy_id!r} is not what {path} holds of version {policy.version!r}",
-                    "give the changed policy a new version, then `narrowgate policy lock`; or restore it",
+                    text + what,
+                    "raise the version of the changed policy, then `narrowgate policy lock`; or restore the policy",
                 )
             )
     return problems
 
 
-def write_lock(path: Path, policies: Iterable[DecisionPolicy]) -> int:
-    """Add the policies that the lock does not hold yet; return how many. The file is replaced as a whole or not at all.
+def write_lock(path: Path, policies: Iterable[DecisionPolicy]) -> tuple[DecisionPolicy, ...]:
+    """Add the policies that the lock does not hold yet; return them. The file is replaced as a whole or not at all.
 
     Raises:
         ConfigError: the lock is damaged or cannot be written, or a policy changed under its version: nothing is written.
     """
-    locked = read_lock(path)
+    lock = read_lock(path)
     policies = tuple(policies)
-    wrong = [problem.message for problem in changed(locked, policies, path) if problem.severity == "error"]
+    wrong = [problem.message for problem in changed(lock, policies, path) if problem.severity == "error"]
     if wrong:
-        raise ConfigError("; ".join(wrong) + ": a lock is never overwritten: give the changed policy a new version")
-    new = {
-        (policy.policy_id, policy.version): fingerprint(policy)
-        for policy in policies
-        if (policy.policy_id, policy.version) not in locked
-    }
+        raise ConfigError(f"{'; '.join(wrong)}; a lock is never overwritten: raise the version of the changed policy")
+    new = {(policy.policy_id, policy.version): policy for policy in policies}
+    new = {key: policy for key, policy in new.items() if key not in lock}
     if new:
-        lines = [f"{key[0]}\t{key[1]}\t{value}\n" for key, value in sorted({**locked, **new}.items())]
+        whole = {**lock, **{key: locked_as(policy) for key, policy in new.items()}}
+        lines = []
+        for (policy_id, version), locked in sorted(whole.items()):
+            lines += ["", f"{policy_id}\t{version}\t{locked.fingerprint}"]
+            lines += [f"\t{name}\t{value}" for name, value in locked.fields.items()]
         partial = path.with_name(f".{path.name}.{os.getpid()}")
         try:
-            partial.write_text(HEADER + "".join(lines), encoding="utf-8")
+            partial.write_text("\n".join([*HEADER.splitlines(), *lines, ""]), encoding="utf-8", newline="\n")
             partial.replace(path)
         except OSError as error:
             partial.unlink(missing_ok=True)
-            raise ConfigError(f"{path} cannot be written ({error.strerror or type(error).__name__})") from None
-    return len(new)
+            text = f"{path} cannot be written ({error.strerror or type(error).__name__})"
+            raise ConfigError(f"{text}: make its folder writable, or set lock under [policies]") from None
+    return tuple(new.values())
+
+
+def _kept(value: Any) -> str:
+    # Only what is printable stays readable, so that no editor takes a character for the end of a line.
+    short = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(", ", ": "))
+    if len(short) <= LONGEST and short.isprintable():
+        return short
+    whole = json.dumps(value, allow_nan=False)
+    return f"sha256:{hashlib.sha256(whole.encode()).hexdigest()[:32]}"
+
+
+def _change(before: str | None, now: str | None) -> str:
+    if before is None:
+        return "is new"
+    if now is None:
+        return "is gone"
+    hashed = before.startswith("sha256:") or now.startswith("sha256:")
+    return "changed" if hashed or len(before) + len(now) > LONGEST else f"was {before} and is {now}"

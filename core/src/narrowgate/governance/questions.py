@@ -18,6 +18,9 @@ _OTHER: Final = {
     "ko": re.compile(r"[\uac00-\ud7af]"),
     "th": re.compile(r"[\u0e00-\u0e7f]"),
 }
+LANGUAGES: Final = ("en", "zh", *_OTHER)
+"""The labels that `language_of` gives and a policy's question may have a text for."""
+
 _LATIN: Final = re.compile(r"[A-Za-z]")
 
 

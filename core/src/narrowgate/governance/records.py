@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
-import re
 from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
@@ -18,6 +18,8 @@ from narrowgate.values.assessment import GateMode
 from narrowgate.values.policy import DecisionPolicy
 
 FORMAT: Final = 1
+
+_LONGEST_NAME: Final = 200
 
 
 @attrs.frozen(kw_only=True)
@@ -55,7 +57,9 @@ class PromotionRecord:
 
 def record_path(folder: Path, policy_id: str) -> Path:
     """Return the file of a policy's records: all of them, newest last, one JSON object a line."""
-    return folder / (re.sub(r"[^A-Za-z0-9._-]", "_", policy_id) + ".jsonl")
+    if len(policy_id) > _LONGEST_NAME:  # a file system has no room for the longest ids
+        policy_id = f"{policy_id[:_LONGEST_NAME]}-{hashlib.sha256(policy_id.encode()).hexdigest()[:16]}"
+    return folder / f"{policy_id}.jsonl"
 
 
 def read_records(folder: Path, policy_id: str) -> tuple[PromotionRecord, ...]:
@@ -70,14 +74,18 @@ def read_records(folder: Path, policy_id: str) -> tuple[PromotionRecord, ...]:
     except FileNotFoundError:
         return ()
     except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path} cannot be read ({type(error).__name__})") from None
+        raise ConfigError(f"{path} cannot be read ({type(error).__name__}): make it a readable UTF-8 file") from None
     found = []
     for number, line in enumerate(lines, 1):
         if line.strip():
             try:
-                found.append(_record(json.loads(line)))
+                record = _record(json.loads(line))
+                if record.policy_id != policy_id:
+                    raise ValueError("policy_id")
+                found.append(record)
             except (ValueError, KeyError, TypeError):
-                raise ConfigError(f"{path}:{number}: no promotion record: restore the file from where it is kept") from None
+                text = f"{path}:{number}: no promotion record of this policy"
+                raise ConfigError(f"{text}: restore the file from where it is kept under review") from None
     return tuple(found)
 
 
@@ -98,7 +106,8 @@ def append_record(folder: Path, record: PromotionRecord) -> Path:
             file.flush()
             os.fsync(file.fileno())
     except OSError as error:
-        raise ConfigError(f"{path} cannot be written ({error.strerror or type(error).__name__})") from None
+        text = f"{path} cannot be written ({error.strerror or type(error).__name__})"
+        raise ConfigError(f"{text}: make its folder writable, or set records under [policies]") from None
     return path
 
 
@@ -134,6 +143,8 @@ def _record(value: Mapping[str, Any]) -> PromotionRecord:
         raise ValueError("decided_at")
     texts = {key: value[key] for key in ("policy_id", "version", "fingerprint", "approver")}
     if not all(isinstance(item, str) and item for item in texts.values()):
+        raise ValueError("text")
+    if not all(value[key] is None or isinstance(value[key], str) for key in ("effect", "author")):
         raise ValueError("text")
     return PromotionRecord(
         **texts,

@@ -80,9 +80,9 @@ class PolicySettings:
     """The section `[policies]`.
 
     Attributes:
-        use: ids of built-in policies that take part.
-        files: policy files that take part; a name may hold `*`.
-        modes: policy id -> the mode it runs in here, at most what its file or its promotion record allows.
+        use: policies that take part: ids of built-in ones, and `module:NAME` for a Python constant.
+        files: policy files that take part; `*`, `**` and `?` mean what they mean in a shell.
+        modes: policy id -> the mode it runs in here, in place of its own; `enforcing` needs a promotion record.
         lock: the lock that policies are held against; `None` for `policies.lock` beside the configuration file.
         records: folder of the promotion records; `None` for `promotions` beside the configuration file.
         separation_of_duties: a promotion is valid only when author and approver differ.

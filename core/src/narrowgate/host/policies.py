@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from importlib import import_module
 from pathlib import Path
 from typing import Final
 
@@ -16,14 +17,21 @@ from narrowgate.governance.lockfile import changed, read_lock
 from narrowgate.governance.records import read_records, why_not_enforcing
 from narrowgate.host import codes, needs
 from narrowgate.host.config import Config
+from narrowgate.host.loading import must_pass
 from narrowgate.host.picks import Pick, Picks
 from narrowgate.host.settings import closest
 from narrowgate.seams.component import Component, Locality, Need, Problem, Seam
+from narrowgate.seams.gate_ports import HELD_QUEUE
 from narrowgate.values.assessment import GateMode
 from narrowgate.values.policy import DecisionPolicy, PrivacyBoundary
 
 RERANK: Final = "memory_rerank"
 """The consumer whose backend is that of the second stage: its policies are described and observed here, not asked."""
+
+WRITE: Final = "memory_write_gate"
+"""The consumer of which one policy takes part at a time."""
+
+BUILT_IN_ORIGIN: Final = "built-in"
 
 
 @attrs.frozen
@@ -44,24 +52,24 @@ class PlannedPolicy:
 
 
 def policies_of(config: Config) -> tuple[tuple[DecisionPolicy, ...], list[Problem]]:
-    """Return the policies that a configuration names, in its order, with their modes, and what is wrong with them."""
+    """Return the policies that a configuration names, in its order, with their modes, and what is wrong with them.
+
+    Reads files and the modules of named constants; looks at no plugin, no lock and no record.
+    """
     settings = config.policies
     problems: list[Problem] = []
     found: list[DecisionPolicy] = []
     for name in settings.use:
-        if name in BUILT_IN:
-            found.append(BUILT_IN[name])
+        named = _named(name)
+        if isinstance(named, Problem):
+            problems.append(named)
         else:
-            near = closest(name, list(BUILT_IN))
-            hint = f"did you mean {near!r}?" if near else f"built in are {', '.join(BUILT_IN)}; others come from files"
-            problems.append(Problem(codes.UNKNOWN_POLICY, f"[policies] use names {name!r}, which is not built in", hint))
-    for pattern in settings.files:
-        paths = sorted(pattern.parent.glob(pattern.name)) if "*" in pattern.name else [pattern]
-        for path in paths:
-            read = read_policy(path)
-            problems += read.problems
-            if read.policy is not None:
-                found.append(read.policy)
+            found.append(named)
+    for path in files_of(settings.files, problems):
+        read = read_policy(path)
+        problems += read.problems
+        if read.policy is not None:
+            found.append(read.policy)
     by_id: dict[str, DecisionPolicy] = {}
     for policy in found:
         if policy.policy_id in by_id:
@@ -76,7 +84,70 @@ def policies_of(config: Config) -> tuple[tuple[DecisionPolicy, ...], list[Proble
             near = closest(name, list(by_id))
             hint = f"did you mean {near!r}?" if near else "name it under [policies] use or files, or take the mode out"
             problems.append(Problem(codes.UNKNOWN_POLICY, f"[policies.modes] names {name!r}, which takes no part", hint))
-    return tuple(by_id.values()), problems
+    policies = tuple(by_id.values())
+    return policies, [*problems, *_contradictory(policies)]
+
+
+def _named(name: str) -> DecisionPolicy | Problem:
+    """Return a built-in policy, or the constant that `module:NAME` means."""
+    if name in BUILT_IN:
+        return BUILT_IN[name]
+    module, colon, attribute = name.partition(":")
+    if not colon:
+        near = closest(name, list(BUILT_IN))
+        hint = f"did you mean {near!r}?" if near else f"built in are {', '.join(BUILT_IN)}; others come from files"
+        return Problem(codes.UNKNOWN_POLICY, f"[policies] use names {name!r}, which is not built in", hint)
+    try:
+        value = getattr(import_module(module), attribute)
+    except BaseException as error:
+        if must_pass(error):
+            raise
+        text = f"[policies] use names {name!r}, which cannot be imported ({type(error).__name__})"
+        return Problem(codes.UNKNOWN_POLICY, text, "write module:NAME of an installed module and its constant")
+    if not isinstance(value, DecisionPolicy):
+        text = f"[policies] use names {name!r}, which is no DecisionPolicy but {type(value).__name__}"
+        return Problem(codes.UNKNOWN_POLICY, text, "name a constant that is a narrowgate.values.policy.DecisionPolicy")
+    return attrs.evolve(value, origin=name)
+
+
+def files_of(patterns: Iterable[Path], problems: list[Problem]) -> list[Path]:
+    """Return the files that paths and patterns mean, each once, in their order and by name within a pattern.
+
+    A pattern that finds nothing is added to `problems`: whoever names files wants them to take part.
+    """
+    found: dict[Path, Path] = {}
+    for pattern in patterns:
+        parts = pattern.parts
+        first = next((place for place, part in enumerate(parts) if "*" in part or "?" in part), None)
+        paths = [pattern]
+        if first is not None and not pattern.exists():
+            inside = Path(*parts[:first]).glob(str(Path(*parts[first:])))
+            paths = sorted(path for path in inside if path.is_file())
+            if not paths:
+                text = f"[policies] files: no file is called {pattern}"
+                problems.append(Problem("bad-policy", text, "correct the pattern, or take it out"))
+        for path in paths:
+            found.setdefault(path.resolve(), path)
+    return list(found.values())
+
+
+def _contradictory(policies: Iterable[DecisionPolicy]) -> list[Problem]:
+    """Return what no policy can be in its consumer's hands: constants are held to it like files, and modes that are set."""
+    problems = []
+    writing: list[str] = []
+    for policy in policies:
+        if policy.mode is GateMode.DISABLED:
+            continue
+        problems += [
+            Problem("bad-policy", f"{policy.origin}: policy {policy.policy_id!r}: {message}", cure)
+            for _, message, cure in contradictions(policy)
+        ]
+        if policy.consumer == WRITE:
+            writing.append(policy.policy_id)
+    if len(writing) > 1:
+        text = f"{' and '.join(writing)} would all gate writes, and one gate decides about a write"
+        problems.append(Problem(codes.POLICY_CLASH, text, 'set the others to "disabled" under [policies.modes]'))
+    return problems
 
 
 def lock_path(config: Config) -> Path:
@@ -93,37 +164,49 @@ def _folder(config: Config) -> Path:
     return config.file.parent if config.file is not None else Path()
 
 
+def examined(config: Config) -> tuple[tuple[DecisionPolicy, ...], list[Problem]]:
+    """Return `policies_of`, and also what is wrong with them by their lock and by their promotion records."""
+    policies, problems = policies_of(config)
+    problems += lock_problems(config, policies)
+    for policy in policies:
+        problems += _record_problems(config, policy)
+    return policies, problems
+
+
 def resolve(
     picks: Picks, config: Config, locality: Callable[[Component], Locality | None]
 ) -> tuple[tuple[PlannedPolicy, ...], list[Problem]]:
     """Return the policies that take part and every problem that they have; rules and a backend are added to `picks`."""
-    policies, problems = policies_of(config)
-    active = [policy for policy in policies if policy.mode is not GateMode.DISABLED]
-    problems += _lock_problems(config, policies)
+    policies, problems = examined(config)
     planned = []
-    for policy in active:
-        problems += [_bad(policy, message, cure) for _, message, cure in contradictions(policy)]
-        problems += _record_problems(config, policy)
+    for policy in policies:
+        if policy.mode is GateMode.DISABLED:
+            continue
         rules = _rules(picks, policy)
         backend, found = _backend(picks, policy, locality)
-        problems += found
+        problems += found + _queue_problems(picks, policy, locality)
         planned.append(PlannedPolicy(policy, fingerprint(policy), backend, rules))
     return tuple(planned), problems
 
 
-def _bad(policy: DecisionPolicy, message: str, cure: str) -> Problem:
-    return Problem("bad-policy", f"{policy.origin}: policy {policy.policy_id!r}: {message}", cure)
+def lock_problems(config: Config, policies: Iterable[DecisionPolicy]) -> list[Problem]:
+    """Return what the lock has against policies: changed ones, and a warning for each that it does not hold.
 
-
-def _lock_problems(config: Config, policies: Iterable[DecisionPolicy]) -> list[Problem]:
-    # What is built in changes with the distribution alone, whose version pins it; a lock may hold it all the same.
+    What is built in changes with the distribution alone, whose version pins it: a lock may hold it and need not.
+    """
     path = lock_path(config)
     try:
-        locked = read_lock(path)
+        lock = read_lock(path)
     except ConfigError as error:
-        return [Problem(codes.POLICY_LOCK, str(error), "restore it from where it is kept under review")]
-    found = changed(locked, policies, path)
-    return [item for item in found if item.severity == "error" or not item.message.startswith("built-in:")]
+        return [_told(codes.POLICY_LOCK, error)]
+    held = [item for item in policies if item.origin != BUILT_IN_ORIGIN or (item.policy_id, item.version) in lock]
+    return changed(lock, held, path)
+
+
+def _told(code: str, error: ConfigError) -> Problem:
+    """Return an error as a problem: our messages end with the cure after the last colon."""
+    message, _, cure = str(error).rpartition(": ")
+    return Problem(code, message, cure)
 
 
 def _record_problems(config: Config, policy: DecisionPolicy) -> list[Problem]:
@@ -133,7 +216,7 @@ def _record_problems(config: Config, policy: DecisionPolicy) -> list[Problem]:
     try:
         records = read_records(folder, policy.policy_id)
     except ConfigError as error:
-        return [Problem(codes.NOT_PROMOTED, str(error), "restore it from where it is kept under review")]
+        return [_told(codes.NOT_PROMOTED, error)]
     why = why_not_enforcing(records, policy, separation_of_duties=config.policies.separation_of_duties)
     if why is None:
         return []
@@ -170,17 +253,26 @@ def _backend(
     return names[0], _boundary(picks, policy, names[0], locality(component))
 
 
+def _queue_problems(picks: Picks, policy: DecisionPolicy, locality: Callable[[Component], Locality | None]) -> list[Problem]:
+    """Return the problem of a policy that may hold writes over a store that would not know where to keep them."""
+    if policy.mode is not GateMode.ENFORCING or policy.effect != "hold":
+        return []
+    problem, _ = needs.require(picks, f"policy {policy.policy_id}", Need(Seam.ENTRY_STORE, HELD_QUEUE), locality)
+    return [] if problem is None else [problem]
+
+
 def _boundary(picks: Picks, policy: DecisionPolicy, backend: str, place: Locality | None) -> list[Problem]:
     if place is not Locality.HOSTED:
         return []
+    origin = picks.discovery.origin(backend.partition(".")[0])
     if policy.privacy_boundary is PrivacyBoundary.LOCAL_ONLY:
         text = f"policy {policy.policy_id!r} is local_only, and {backend} sends content to another machine"
         hint = "use a backend on this machine, or a version of the policy with another boundary"
-        return [Problem(codes.PRIVACY_BOUNDARY, text, hint, backend)]
+        return [Problem(codes.PRIVACY_BOUNDARY, text, hint, backend, origin)]
     if policy.privacy_boundary is PrivacyBoundary.HOSTED_REDACTED and not picks.by_seam[Seam.SANITISER]:
         text = f"policy {policy.policy_id!r} sends redacted content alone, and no sanitiser is in use"
         hint = 'name one under [use], e.g. sanitiser = "redact.sanitiser" (`pip install narrowgate-redact`)'
-        return [Problem(codes.PRIVACY_BOUNDARY, text, hint, backend)]
+        return [Problem(codes.PRIVACY_BOUNDARY, text, hint, backend, origin)]
     return []
 
 

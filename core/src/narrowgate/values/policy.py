@@ -2,14 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
+from math import isfinite
+from types import MappingProxyType
+from typing import Any, Final
 
 import attrs
 from attrs import validators as v
 
 from narrowgate.values.assessment import GateMode, GateVerdict
 from narrowgate.values.decision import DecisionOutcome
+
+MAX_QUESTION: Final = 8192
+"""Bytes of a question in UTF-8."""
+
+POLICY_ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,255}")
+"""What a policy's id looks like: it names files and stands in lines of tables."""
+
+VERSION: Final = re.compile(r"(?=.{1,64}\Z)[!-~](?:[ -~]*[!-~])?")
+"""What a version looks like: printable ASCII, no space at either end; e.g. `1` or `1;hold_on=yes;threshold=0.4`."""
+
+LANGUAGE: Final = re.compile(r"[a-z]{2,3}")
+"""What the label of a language looks like: ISO 639, without region or script."""
 
 
 class FailurePolicy(StrEnum):
@@ -36,10 +52,23 @@ class Thresholds:
         yes_at: probability (or, where the backend has none, score) at or above which the answer is yes; `None` takes the
             backend's own word.
         no_at: at or below which it is no; between the two it is an abstention.
+
+    Raises:
+        ValueError: one is not finite, or `no_at` is not below `yes_at`: an answer could then be yes and no.
     """
 
     yes_at: float | None = None
     no_at: float | None = None
+
+    def __attrs_post_init__(self) -> None:
+        """Refuse what no number could meet."""
+        if any(item is not None and not isfinite(item) for item in (self.yes_at, self.no_at)):
+            raise ValueError("thresholds are finite numbers")
+        if self.yes_at is not None and self.no_at is not None and self.no_at >= self.yes_at:
+            raise ValueError(f"no_at {self.no_at:g} is not below yes_at {self.yes_at:g}: no answer would lie between")
+
+
+_FINITE: Final = [v.ge(0.0), v.lt(float("inf"))]
 
 
 @attrs.frozen(kw_only=True)
@@ -64,9 +93,39 @@ class PromotionCriteria:
     max_high_severity_false_actions: int = attrs.field(default=0, validator=v.ge(0))
     min_precision: float = attrs.field(default=0.9, validator=[v.ge(0.0), v.le(1.0)])
     max_fallback_rate: float = attrs.field(default=0.05, validator=[v.ge(0.0), v.le(1.0)])
-    max_added_latency_ms: float = attrs.field(default=1000.0, validator=v.ge(0.0))
-    max_requests_per_decision: float = attrs.field(default=1.0, validator=v.ge(0.0))
-    max_reviews_per_day: float = attrs.field(default=20.0, validator=v.ge(0.0))
+    max_added_latency_ms: float = attrs.field(default=1000.0, validator=_FINITE)
+    max_requests_per_decision: float = attrs.field(default=1.0, validator=_FINITE)
+    max_reviews_per_day: float = attrs.field(default=20.0, validator=_FINITE)
+
+
+def _listed(value: Iterable[str]) -> tuple[str, ...]:
+    return tuple(value)
+
+
+def _frozen(value: Mapping[Any, Any]) -> Mapping[Any, Any]:
+    return MappingProxyType(dict(value))
+
+
+def _questions(_policy: Any, _field: Any, value: Mapping[str, str]) -> None:
+    if "en" not in value:
+        raise ValueError("question has no English text, which stands in where the subject's language has none")
+    for language, text in value.items():
+        if not LANGUAGE.fullmatch(language):
+            raise ValueError(f"question: {language!r} is no label of a language, like 'en' or 'zh'")
+        if not text.strip() or len(text.encode()) > MAX_QUESTION:
+            raise ValueError(f"question.{language} is not 1 to {MAX_QUESTION} bytes long")
+
+
+def _yes_and_no(_policy: Any, _field: Any, value: Mapping[DecisionOutcome, GateVerdict]) -> None:
+    if set(value) != {DecisionOutcome.YES, DecisionOutcome.NO}:
+        raise ValueError("outcome_mapping says what yes and no mean, and nothing else: an abstention is always unknown")
+    if not set(value.values()) <= {GateVerdict.ALLOW, GateVerdict.DENY, GateVerdict.REVIEW}:
+        raise ValueError("outcome_mapping: yes and no are allow, deny or review")
+
+
+def _labels(_policy: Any, _field: Any, value: tuple[str, ...]) -> None:
+    if not value or not all(LANGUAGE.fullmatch(item) for item in value):
+        raise ValueError("languages are labels like 'en' or 'zh', at least one")
 
 
 @attrs.frozen(kw_only=True)
@@ -74,9 +133,9 @@ class DecisionPolicy:
     """A policy. Immutable: another question, threshold or mapping is another version.
 
     Attributes:
-        policy_id: stable id, at most 256 characters, e.g. `memory.write.evidence_sufficiency.v1`.
+        policy_id: stable id, e.g. `memory.write.evidence_sufficiency.v1`: see `POLICY_ID`.
         decision_kind: low-cardinality label of the request, at most 128 characters.
-        version: of question and schema, not of a model; at most 64 characters.
+        version: of question and schema, not of a model: see `VERSION`.
         consumer: who asks, at most 128 characters; see `narrowgate.governance.consumers`.
         mode: how far the answer reaches.
         failure_policy: what the role does when its backend fails.
@@ -92,24 +151,30 @@ class DecisionPolicy:
             enforces.
         languages: the languages of the content that it will see.
         author: who answers for the policy; an approver must be another where duties are separated.
-        origin: the file it was read from, or `built-in`; no part of its identity.
+        origin: the file it was read from, the name of its constant, or `built-in`; no part of its identity.
+
+    Raises:
+        ValueError: a value is out of these bounds. What its consumer does not allow is told by
+            `narrowgate.governance.files.contradictions`.
     """
 
-    policy_id: str = attrs.field(validator=[v.min_len(1), v.max_len(256)])
+    policy_id: str = attrs.field(validator=v.matches_re(POLICY_ID, func=re.fullmatch))
     decision_kind: str = attrs.field(validator=[v.min_len(1), v.max_len(128)])
-    version: str = attrs.field(validator=[v.min_len(1), v.max_len(64)])
+    version: str = attrs.field(validator=v.matches_re(VERSION, func=re.fullmatch))
     consumer: str = attrs.field(validator=[v.min_len(1), v.max_len(128)])
-    mode: GateMode = GateMode.SHADOW
-    failure_policy: FailurePolicy = FailurePolicy.FAIL_OPEN
-    privacy_boundary: PrivacyBoundary = PrivacyBoundary.LOCAL_ONLY
-    local_rules: tuple[str, ...] = ()
-    question: Mapping[str, str]
+    mode: GateMode = attrs.field(default=GateMode.SHADOW, validator=v.instance_of(GateMode))
+    failure_policy: FailurePolicy = attrs.field(default=FailurePolicy.FAIL_OPEN, validator=v.instance_of(FailurePolicy))
+    privacy_boundary: PrivacyBoundary = attrs.field(
+        default=PrivacyBoundary.LOCAL_ONLY, validator=v.instance_of(PrivacyBoundary)
+    )
+    local_rules: tuple[str, ...] = attrs.field(default=(), converter=_listed)
+    question: Mapping[str, str] = attrs.field(converter=_frozen, validator=_questions)
     subject_selector: str = attrs.field(validator=[v.min_len(1), v.max_len(512)])
     evidence_selector: str = attrs.field(validator=[v.min_len(1), v.max_len(512)])
-    outcome_mapping: Mapping[DecisionOutcome, GateVerdict]
+    outcome_mapping: Mapping[DecisionOutcome, GateVerdict] = attrs.field(converter=_frozen, validator=_yes_and_no)
     promotion_criteria: PromotionCriteria
     thresholds: Thresholds = attrs.field(factory=Thresholds)
     effect: str | None = None
-    languages: tuple[str, ...] = ("en", "zh")
+    languages: tuple[str, ...] = attrs.field(default=("en", "zh"), converter=_listed, validator=_labels)
     author: str | None = None
     origin: str = attrs.field(default="built-in", eq=False)

@@ -29,29 +29,57 @@ COMMANDS: Final = {
     "eval": ("eval_:eval_", "Measure recall and decisions on labelled collections."),
     "check": ("check:check", "Say whether the configuration can run."),
     "plugins": ("plugins:plugins", "List the plugins found and what they offer."),
+    "policy list": ("policy:list_", "List the decision policies: those that take part, and those that are built in."),
+    "policy show": ("policy:show", "Show everything that one policy says."),
+    "policy lint": ("policy:lint", "Check policy files without running anything."),
+    "policy lock": ("policy:lock", "Enter the policies that take part into the lock."),
 }
-"""Name -> (`module:attribute` under `narrowgate_cli.commands`, one line for the list of commands)."""
+"""Name -> (`module:attribute` under `narrowgate_cli.commands`, one line for the list of commands). The first of two words is
+the name of a group."""
+
+GROUPS: Final = {
+    "policy": "Decision policies: what they say, and whether they are what was reviewed.",
+}
+"""Name of a group -> one line for the list of commands."""
 
 
 class LazyGroup(click.Group):
-    """A group whose commands are imported when they are asked for, and that ends with the documented exit codes."""
+    """A group whose commands are imported when they are asked for.
+
+    Args:
+        prefix: what the names of its commands in `COMMANDS` begin with: nothing, or the group's own name and a space.
+    """
+
+    def __init__(self, *args: Any, prefix: str = "", **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.prefix = prefix
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
-        """Return the names in the order of `COMMANDS`."""
-        return list(COMMANDS)
+        """Return the names in the order of `COMMANDS`, each group once."""
+        own = (name.removeprefix(self.prefix) for name in COMMANDS if name.startswith(self.prefix))
+        return list(dict.fromkeys(name.partition(" ")[0] for name in own))
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
-        """Import a command; `None` for a name that is not in `COMMANDS`."""
-        if cmd_name not in COMMANDS:
+        """Import a command, or make a group; `None` for a name that is neither in `COMMANDS` nor in `GROUPS`."""
+        name = self.prefix + cmd_name
+        if name in GROUPS:
+            return LazyGroup(name=cmd_name, help=GROUPS[name], prefix=f"{name} ")
+        if name not in COMMANDS:
             return None
-        module, attribute = COMMANDS[cmd_name][0].split(":")
+        module, attribute = COMMANDS[name][0].split(":")
         command: click.Command = getattr(import_module(f"narrowgate_cli.commands.{module}"), attribute)
         return command
 
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
-        """Write the list of commands from the table, so that `--help` imports none of them."""
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the list of commands from the tables, so that `--help` imports none of them."""
+        names = [(name, self.prefix + name) for name in self.list_commands(ctx)]
+        rows = [(name, GROUPS[full] if full in GROUPS else COMMANDS[full][1]) for name, full in names]
         with formatter.section("Commands"):
-            formatter.write_dl([(name, summary) for name, (_, summary) in COMMANDS.items()])
+            formatter.write_dl(rows)
+
+
+class Root(LazyGroup):
+    """The command itself: it ends with the documented exit codes."""
 
     def main(
         self,
@@ -88,7 +116,7 @@ def _show_version(ctx: click.Context, _parameter: click.Parameter, wanted: bool)
         ctx.exit()
 
 
-@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=Root, context_settings={"help_option_names": ["-h", "--help"]})
 @click.option(
     "--version",
     is_flag=True,
