@@ -43,7 +43,7 @@ def test_what_is_offered_and_needed():
         "sqlite.lexical": Seam.RECALL_CHANNEL,
         "sqlite.vector": Seam.RECALL_CHANNEL,
     }
-    assert found["sqlite.store"].offers == {"sqlite-file"}
+    assert found["sqlite.store"].offers == {"sqlite-file", "held-queue"}
     assert found["sqlite.lexical"].offers == {"term-statistics"}
     assert found["sqlite.lexical"].needs == (Need(Seam.ENTRY_STORE, "sqlite-file"),)
     assert found["sqlite.vector"].needs == (Need(Seam.ENTRY_STORE, "sqlite-file"), Need(Seam.EMBEDDER))

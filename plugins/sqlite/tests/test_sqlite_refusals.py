@@ -18,6 +18,7 @@ from narrowgate.recall.analysis import ANALYSER_VERSION
 from narrowgate.seams import CheckContext
 from narrowgate_sqlite._check import store_problems, vector_problems
 from narrowgate_sqlite._place import APPLICATION_ID, NETWORK_TYPES, examine, mount_type
+from narrowgate_sqlite._schema import SCHEMA_VERSION
 from narrowgate_sqlite.settings import StoreSettings
 
 pytestmark = pytest.mark.anyio
@@ -273,7 +274,7 @@ async def test_our_mark_is_in_the_header(file: Path):
     async with opened(file):
         header = content_of(file)[:100]
     assert int.from_bytes(header[68:72], "big") == APPLICATION_ID
-    assert int.from_bytes(header[60:64], "big") == 1
+    assert int.from_bytes(header[60:64], "big") == SCHEMA_VERSION
 
 
 async def test_another_writer_is_waited_for_with_a_bound(file: Path):

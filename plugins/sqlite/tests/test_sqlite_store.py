@@ -333,7 +333,7 @@ async def test_health_is_content_free(file: Path):
         await part.commit([put("a secret"), put("b")])
         health = await part.store.health()
         assert health["journal_mode"] == "wal"
-        assert (health["schema_version"], health["memories"], health["entries"], health["forgotten"]) == (1, 1, 2, 0)
+        assert (health["schema_version"], health["memories"], health["entries"], health["forgotten"]) == (2, 1, 2, 0)
         assert health["file_bytes"] > 0
         assert health["stale_index"] is False
         assert "secret" not in repr(health)

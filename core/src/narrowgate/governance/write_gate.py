@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import logging
+from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Final
@@ -18,8 +19,8 @@ from narrowgate.governance.shadow import Shadow
 from narrowgate.seams.gate_ports import ContentJudgement
 from narrowgate.seams.ports import EntryStore
 from narrowgate.values.assessment import GateMode, GateVerdict
-from narrowgate.values.entry import Evidence, ItemOutcome, Put
-from narrowgate.values.held import HeldDraft, WriteRuling
+from narrowgate.values.entry import Evidence, ItemOutcome, Operation, Put
+from narrowgate.values.held import Base, HeldDraft, WriteRuling
 from narrowgate.values.identity import EntryRef, new_entry_ids
 
 MAX_ITEMS: Final = 32
@@ -36,11 +37,10 @@ REASONS: Final[Mapping[str, str]] = {
 }
 """Code -> sentence, for flagged and held items."""
 
+UNREADABLE: Final = "evidence_unreadable"
+"""Reason of an assessment: the store failed to read evidence that is there. Nobody was asked."""
 
-@attrs.frozen
-class _Item:
-    judged: Judged
-    ruling: WriteRuling
+_log = logging.getLogger("narrowgate.governance")
 
 
 class WriteGate:
@@ -73,22 +73,17 @@ class WriteGate:
         """Whether it may change nothing."""
         return self.gate.policy.mode is GateMode.SHADOW
 
-    async def rule(self, memory: str, puts: Sequence[Put]) -> Ruled:
-        """Return a ruling for each item, in order. In shadow everything is accepted and nobody is asked yet.
+    @property
+    def may_hold(self) -> bool:
+        """Whether a ruling may be `hold`."""
+        return self.gate.policy.mode is GateMode.ENFORCING and self.gate.policy.effect == "hold"
 
-        Raises nothing of a backend's: a gate that cannot judge lets pass, and says so in the observation.
-        """
-        operation = new_entry_ids(1)[0]
-        if self.in_shadow:
-            return Ruled(self, memory, operation, tuple(puts), None)
-        return Ruled(self, memory, operation, tuple(puts), await self._items(memory, operation, puts))
+    def begin(self, memory: str, operations: Sequence[Operation]) -> GatedBatch:
+        """Take a batch; nothing is asked yet."""
+        return GatedBatch(self, memory, tuple(operations))
 
-    async def _items(self, memory: str, operation: str, puts: Sequence[Put]) -> tuple[_Item, ...]:
-        questions = [await self._question(memory, operation, put) for put in puts]
-        judged = await self.gate.assess_many(questions)
-        return tuple(_Item(item, self._ruling(item)) for item in judged)
-
-    def _ruling(self, judged: Judged) -> WriteRuling:
+    def ruling(self, judged: Judged) -> WriteRuling:
+        """Return what the policy's mode makes of an assessment."""
         action = self.gate.action(judged)
         if action == self.gate.consumer.passed:
             return WriteRuling()
@@ -97,49 +92,74 @@ class WriteGate:
         held = action == self.gate.consumer.effects["hold"]
         return WriteRuling(action="hold" if held else "flag", code=code, reason=REASONS[code])
 
-    async def _question(self, memory: str, operation: str, put: Put) -> Question:
-        texts: list[str] = []
-        unresolved: list[str] = []
-        for item in put.evidence:
-            text = await self._text(item)
-            if text is None:
-                unresolved.append(item.ref)
-            else:
-                texts.append(text)
-        early: ContentJudgement | None = None
-        if not put.evidence:
-            early = ContentJudgement(GateVerdict.DENY, "needs_evidence")
-        elif unresolved:
-            early = ContentJudgement(GateVerdict.DENY, "invalid_evidence_reference")
-        elif len(texts) > MAX_ITEMS or sum(map(len, texts)) > MAX_CHARACTERS:
-            early = ContentJudgement(GateVerdict.DENY, "evidence_limit_exceeded")
+    async def judged(self, memory: str, operation: str, puts: Sequence[Put]) -> tuple[Judged, ...]:
+        """Return an assessment for each item, in order. Raises nothing: a gate that cannot judge lets pass, and says so."""
+        known: dict[str, str | None] = {}
+        questions: list[Question] = []
+        unread: dict[int, Judged] = {}
+        for place, put in enumerate(puts):
+            try:
+                questions.append(await self._question(memory, operation, put, known))
+            except Exception as error:  # noqa: BLE001 - any store's failure to read; the write will meet it again, or not
+                _warn(error)
+                unread[place] = self.gate.not_asked(self._about(memory, operation, put), UNREADABLE)
+        try:
+            found = list(await self.gate.assess_many(questions))
+        except Exception as error:  # noqa: BLE001 - a rule or a sanitiser of a third party: never a reason not to write
+            _warn(error)
+            found = [self.gate.not_asked(question, "gate_failed") for question in questions]
+        return tuple(unread[place] if place in unread else found.pop(0) for place in range(len(puts)))
+
+    def _about(self, memory: str, operation: str, put: Put) -> Question:
+        """Return the question without evidence."""
         return Question(
             operation_id=operation,
             scope_id=memory,
             subject=put.content.text,
-            evidence=tuple(texts),
-            evidence_refs=tuple(item.ref[:512] for item in put.evidence),
+            evidence_refs=tuple(item.ref for item in put.evidence),
             labels={"kind": put.content.kind},
-            unresolved_refs=tuple(unresolved),
-            prejudged=early,
             metadata={"candidates": 1, "evidence": len(put.evidence)},
         )
 
-    async def _text(self, item: Evidence) -> str | None:
-        if item.text is not None:
-            return item.text
-        try:
-            return (await self._store.read(EntryRef.parse(item.ref))).content.text
-        except EntryReferenceError:
-            return None
+    async def _question(self, memory: str, operation: str, put: Put, known: dict[str, str | None]) -> Question:
+        about = self._about(memory, operation, put)
+        if not put.evidence:
+            return attrs.evolve(about, prejudged=ContentJudgement(GateVerdict.DENY, "needs_evidence"))
+        if len(put.evidence) > MAX_ITEMS:
+            return attrs.evolve(about, prejudged=ContentJudgement(GateVerdict.DENY, "evidence_limit_exceeded"))
+        texts = {item: await self._text(item, known) for item in put.evidence}
+        unresolved = tuple(item.ref for item, text in texts.items() if text is None)
+        if unresolved:
+            early = ContentJudgement(GateVerdict.DENY, "invalid_evidence_reference")
+            return attrs.evolve(about, unresolved_refs=unresolved, prejudged=early)
+        evidence = tuple(text for text in texts.values() if text is not None)
+        if sum(map(len, evidence)) > MAX_CHARACTERS:
+            return attrs.evolve(about, prejudged=ContentJudgement(GateVerdict.DENY, "evidence_limit_exceeded"))
+        return attrs.evolve(about, evidence=evidence)
 
-    async def observe(self, judged: Judged, action: str, ref: str | None) -> str:
-        """Publish the observation of one item with the action really taken; return its id."""
+    async def _text(self, item: Evidence, known: dict[str, str | None]) -> str | None:
+        """Return the text of a piece of evidence; `None` where there is none.
+
+        An exact reference is always read: a text beside it is somebody's word on what stands there.
+        """
+        try:
+            ref = EntryRef.parse(item.ref)
+        except EntryReferenceError:
+            return item.text
+        if item.ref not in known:
+            try:
+                known[item.ref] = (await self._store.read(ref)).content.text
+            except EntryReferenceError:
+                known[item.ref] = None
+        return known[item.ref]
+
+    async def observe(self, judged: Judged, action: str, ref: str | None, observation_id: str | None = None) -> None:
+        """Publish the observation of one item with the action really taken."""
         if ref is not None:
             judged = attrs.evolve(judged, question=attrs.evolve(judged.question, subject_refs=(ref,)))
-        observation = observation_of(self.gate, judged, action, snippets=self._snippets)
-        await self._observers.publish(observation)
-        return observation.observation_id
+        await self._observers.publish(
+            observation_of(self.gate, judged, action, snippets=self._snippets, observation_id=observation_id)
+        )
 
     def evaluate_later(self, memory: str, operation: str, written: Sequence[tuple[Put, str]]) -> None:
         """Evaluate in shadow what was written, when there is time; (item, reference) pairs."""
@@ -148,80 +168,121 @@ class WriteGate:
                 self._shadow.offer_note(partial(self._not_asked, memory, operation, put, ref))
 
     async def _evaluate(self, memory: str, operation: str, put: Put, ref: str) -> None:
-        judged = await self.gate.assess(await self._question(memory, operation, put))
+        (judged,) = await self.judged(memory, operation, (put,))
         await self.observe(judged, self.gate.consumer.passed, ref)
 
     async def _not_asked(self, memory: str, operation: str, put: Put, ref: str) -> None:
-        question = await self._question(memory, operation, put)
-        await self.observe(self.gate.not_asked(question, "shadow_queue_full"), self.gate.consumer.passed, ref)
+        judged = self.gate.not_asked(self._about(memory, operation, put), "shadow_queue_full")
+        await self.observe(judged, self.gate.consumer.passed, ref)
 
 
-@attrs.frozen
-class Ruled:
-    """A batch on its way: what the gate ruled, and what is still to be observed of it.
+class GatedBatch:
+    """A batch on its way past the gate: what was judged of it, and what is still to be observed.
 
-    Attributes:
+    Args:
         gate: the write gate.
         memory: the memory.
-        operation: names the batch.
-        puts: its items.
-        items: what was made of each; `None` in shadow, where nobody was asked yet.
+        operations: the items; what is no `Put` is none of the gate's business.
+
+    Attributes:
+        operation: names the batch, in its observations and in the held queue.
     """
 
-    gate: WriteGate
-    memory: str
-    operation: str
-    puts: tuple[Put, ...]
-    items: tuple[_Item, ...] | None
+    def __init__(self, gate: WriteGate, memory: str, operations: tuple[Operation, ...]) -> None:
+        self.operation = new_entry_ids(1)[0]
+        self._gate, self._memory, self._operations = gate, memory, operations
+        self._judged: dict[int, tuple[Judged, str]] = {}
+        self._codes: dict[int, str] = {}
+        self._observed: set[int] = set()
 
-    @property
-    def rulings(self) -> tuple[WriteRuling, ...]:
-        """One for each item, in order."""
-        return tuple(WriteRuling() for _ in self.puts) if self.items is None else tuple(item.ruling for item in self.items)
+    async def rule(self, places: Sequence[int]) -> Mapping[int, WriteRuling]:
+        """Return the rulings on the items at `places`. Raises nothing of a backend's: what cannot be judged is accepted."""
+        puts = [(place, item) for place in places if isinstance(item := self._operations[place], Put)]
+        judged = await self._gate.judged(self._memory, self.operation, [put for _, put in puts])
+        rulings: dict[int, WriteRuling] = {}
+        for (place, _), found, observation in zip(puts, judged, new_entry_ids(len(puts)), strict=True):
+            rulings[place] = self._gate.ruling(found)
+            self._judged[place] = found, observation
+            self._codes[place] = rulings[place].code or "insufficient_coverage"
+        return rulings
 
-    async def hold(self, place: int, put: Put) -> HeldDraft:
-        """Return the item at `place` as the queue takes it; its observation is published."""
-        policy = self.gate.gate.policy
-        assert self.items is not None  # noqa: S101 - nothing is held in shadow
-        item = self.items[place]
+    def drafts(self, bases: Mapping[int, Base | None]) -> tuple[HeldDraft, ...]:
+        """Return items as the queue takes them; one that equals a judged one shares its observation."""
+        policy = self._gate.gate.policy
         now = datetime.now(UTC)
-        return HeldDraft(
-            memory=self.memory,
-            put=put,
-            batch=self.operation,
-            place=place,
-            policy_id=policy.policy_id,
-            policy_version=policy.version,
-            fingerprint=self.gate.gate.fingerprint,
-            code=item.ruling.code or "insufficient_coverage",
-            observation_id=await self.gate.observe(item.judged, self.gate.gate.consumer.effects["hold"], None),
-            held_at=now,
-            expires_at=now + self.gate.expiry,
-        )
+        drafts = []
+        for place, base in bases.items():
+            put = self._operations[place]
+            if isinstance(put, Put):
+                judged = place if place in self._judged else self._twin(put)
+                drafts.append(
+                    HeldDraft(
+                        memory=self._memory,
+                        put=put,
+                        base=base,
+                        batch=self.operation,
+                        place=place,
+                        policy_id=policy.policy_id,
+                        policy_version=policy.version,
+                        fingerprint=self._gate.gate.fingerprint,
+                        code=self._codes[judged],
+                        observation_id=self._judged[judged][1],
+                        held_at=now,
+                        expires_at=now + self._gate.expiry,
+                    )
+                )
+        return tuple(drafts)
 
-    async def written(self, outcomes: Sequence[ItemOutcome | None]) -> None:
-        """Observe what became of the items that were not held: one outcome for each item, `None` for a held one."""
-        if self.items is None:
+    def _twin(self, put: Put) -> int:
+        digest = put.content.digest
+        same = (
+            place
+            for place in self._judged
+            if isinstance(other := self._operations[place], Put)
+            and (other.content.digest, other.entry, other.evidence) == (digest, put.entry, put.evidence)
+        )
+        return next(same)
+
+    async def settled(self, outcomes: Sequence[ItemOutcome]) -> None:
+        """Observe what became of every item of the batch. Called again after a cancellation it goes on where it was."""
+        if self._gate.in_shadow:
             fresh = [
                 (put, str(outcome.ref))
-                for put, outcome in zip(self.puts, outcomes, strict=True)
-                if outcome is not None and outcome.ref is not None and outcome.status in ("added", "revised")
+                for put, outcome in zip(self._operations, outcomes, strict=True)
+                if isinstance(put, Put) and outcome.ref is not None and outcome.status in ("added", "revised")
             ]
-            self.gate.evaluate_later(self.memory, self.operation, fresh)
+            self._gate.evaluate_later(self._memory, self.operation, fresh)
             return
-        for item, outcome in zip(self.items, outcomes, strict=True):
-            if outcome is not None:
-                ref = None if outcome.ref is None else str(outcome.ref)
-                await self.gate.observe(item.judged, _action(item.ruling, outcome), ref)
+        for place, (judged, _) in self._judged.items():
+            outcome = outcomes[place]
+            ref = None if outcome.ref is None else str(outcome.ref)
+            await self._observe(place, self._action(judged, outcome), ref)
 
-    async def failed(self, meant: Sequence[bool]) -> None:
-        """Observe that nothing was written: for each item, whether it was meant to be."""
-        for item, wanted in zip(self.items or (), meant, strict=False):
-            if wanted:
-                await self.gate.observe(item.judged, "memory_write_failed", None)
+    async def ended(self, how: str, kept: Collection[int]) -> None:
+        """Observe that nothing was written (or, `interrupted`, that nobody knows); `kept` is in the queue all the same."""
+        for place in self._judged:
+            held = self._gate.gate.consumer.effects["hold"]
+            await self._observe(place, held if place in kept else f"memory_write_{how}", None)
+
+    async def _observe(self, place: int, action: str, ref: str | None) -> None:
+        if place not in self._observed:
+            judged, observation = self._judged[place]
+            await self._gate.observe(judged, action, ref, observation)
+            self._observed.add(place)
+
+    def _action(self, judged: Judged, outcome: ItemOutcome) -> str:
+        consumer = self._gate.gate.consumer
+        if outcome.status == "held":
+            return consumer.effects["hold"]
+        if outcome.status in ("refused", "unchanged"):
+            return f"memory_write_{outcome.status}"
+        flagged = self._gate.ruling(judged).action == "flag"
+        return (consumer.flagged if flagged else None) or consumer.passed
 
 
-def _action(ruling: WriteRuling, outcome: ItemOutcome) -> str:
-    if outcome.status in ("refused", "unchanged"):
-        return f"memory_write_{outcome.status}"
-    return "memory_write_flag" if ruling.action == "flag" else "memory_write_accept"
+def _warn(error: Exception) -> None:
+    _log.warning(
+        "the write gate could not judge (%s); what it could not judge is written",
+        type(error).__name__,
+        extra={"event": "memory.write-gate.failed"},
+    )

@@ -14,6 +14,7 @@ from narrowgate.host.discovery import PLUGIN_ID, RESERVED, Discovery
 from narrowgate.host.report import phrase
 from narrowgate.host.settings import closest
 from narrowgate.seams.component import Component, Deps, Problem, Seam
+from narrowgate.seams.gate_ports import HELD_QUEUE, HeldQueue
 from narrowgate.seams.observing import OBSERVATION_STORE
 from narrowgate.seams.ports import StatisticsSource
 
@@ -254,12 +255,16 @@ def as_component(name: str, seam: Seam, made: Any) -> Component:
     def build(_settings: Any, _deps: Deps) -> AbstractAsyncContextManager[Any]:
         return nullcontext(made)
 
-    statistics = seam is Seam.RECALL_CHANNEL and isinstance(made, StatisticsSource)
+    offered = set()
+    if seam is Seam.RECALL_CHANNEL and isinstance(made, StatisticsSource):
+        offered.add("term-statistics")
+    if seam is Seam.ENTRY_STORE and isinstance(made, HeldQueue):
+        offered.add(HELD_QUEUE)
     return Component(
         name=name,
         seam=seam,
         summary="handed in by the application",
         build=build,
-        offers=frozenset({"term-statistics"}) if statistics else frozenset(),
+        offers=frozenset(offered),
         profile=(lambda _settings: made.profile) if seam is Seam.EMBEDDER else None,
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -17,6 +18,7 @@ from narrowgate.host import codes, report
 from narrowgate.host.composition import Chosen, Composition, plan
 from narrowgate.host.config import Config, load_config
 from narrowgate.host.governing import Governing, governing
+from narrowgate.memory.review import ReviewService
 from narrowgate.memory.service import MemoryService
 from narrowgate.recall.analysis import ANALYSER_VERSION
 from narrowgate.recall.service import NamedChannel, NamedReranker, SearchService
@@ -27,6 +29,7 @@ from narrowgate.seams.ports import DecisionBackend, Embedder, EntryStore, Genera
 from narrowgate.seams.workers import left_behind
 from narrowgate.values.entry import Change, EntryDraft, EntryVersion, MemoryHead, WriteReceipt
 from narrowgate.values.filters import Filter, parse_filter
+from narrowgate.values.held import HeldEntry, HeldItem, HeldOutcome, HeldState
 from narrowgate.values.identity import EntryRef
 from narrowgate.values.search import ChannelKind, Mode, SearchPage, SearchRequest
 
@@ -39,6 +42,7 @@ class Narrowgate:
     Attributes:
         composition: what runs.
         memory: the write service and exact reads.
+        review: the held queue.
         search_service: the search service.
         governing: what its policies run.
     """
@@ -55,6 +59,7 @@ class Narrowgate:
         # Without a vector channel nobody would look at vectors, so that writes need not wait for a model.
         queue = self._store if isinstance(self._store, HeldQueue) else None
         self.memory = MemoryService(self._store, embedder if vectors else None, governing.write_gate, queue)
+        self.review = ReviewService(self._store, queue, embedder if vectors else None)
         threshold = embedder.profile.threshold if embedder is not None else None
         rerankers: list[tuple[str, Reranker]] = self._of(Seam.RERANKER)
         self.search_service = SearchService(
@@ -116,6 +121,38 @@ class Narrowgate:
             memory, entries, reason=reason, strict=strict, expected_revision=expected_revision
         )
 
+    async def held(
+        self,
+        memory: str | None = None,
+        *,
+        policy: str | None = None,
+        state: HeldState | None = "pending",
+        after: str | None = None,
+        limit: int = 100,
+    ) -> tuple[HeldEntry, ...]:
+        """Return writes that a gate holds back, without content, oldest first; see `ReviewService.held`."""
+        return await self.review.held(memory, policy=policy, state=state, after=after, limit=limit)
+
+    async def held_one(self, held_id: str) -> HeldItem:
+        """Return one of them, with its content while it waits; see `ReviewService.held_one`."""
+        return await self.review.held_one(held_id)
+
+    async def release(
+        self, held_ids: str | Iterable[str], *, by: str | None = None, reason: str | None = None
+    ) -> tuple[HeldOutcome, ...]:
+        """Write held entries, each as a revision of its own; see `ReviewService.release`."""
+        return await self.review.release(held_ids, by=by, reason=reason)
+
+    async def reject(
+        self, held_ids: str | Iterable[str], *, by: str | None = None, reason: str | None = None
+    ) -> tuple[HeldOutcome, ...]:
+        """Close held entries without writing them; see `ReviewService.reject`."""
+        return await self.review.reject(held_ids, by=by, reason=reason)
+
+    async def purge_held(self, state: HeldState, *, memory: str | None = None, before: datetime | None = None) -> int:
+        """Remove what expired, or records of what was resolved, for good; see `ReviewService.purge`."""
+        return await self.review.purge(state, memory=memory, before=before)
+
     async def read(self, ref: EntryRef | str) -> EntryVersion:
         """Return exactly the version that `ref` names."""
         return await self.memory.read(ref)
@@ -174,10 +211,13 @@ class Narrowgate:
     async def health(self) -> Mapping[str, str | int | float | bool]:
         """Return content-free facts about the store, and counts of sinks and shadow evaluations where policies are in use.
 
+        `held.pending`, `held.expired`, `held.released`, `held.rejected` count the held queue; those of 0 are left out.
+
         `workers_left_behind` is there when it is not 0: worker threads of this process that run synchronous code whose
         caller has left, e.g. after a deadline (see `narrowgate.seams.workers`).
         """
-        facts = {**await self._store.health(), **self.governing.health()}
+        held = {f"held.{state}": number for state, number in (await self.review.counts()).items()}
+        facts = {**await self._store.health(), **held, **self.governing.health()}
         behind = left_behind()
         return {**facts, "workers_left_behind": behind} if behind else facts
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -17,6 +18,7 @@ from narrowgate.host.runtime import Narrowgate, open  # noqa: A004 - `narrowgate
 from narrowgate.seams.component import Problem
 from narrowgate.values.entry import Change, EntryDraft, EntryVersion, MemoryHead, WriteReceipt
 from narrowgate.values.filters import Filter
+from narrowgate.values.held import HeldEntry, HeldItem, HeldOutcome, HeldState
 from narrowgate.values.identity import EntryRef
 from narrowgate.values.search import Mode, SearchPage
 
@@ -82,6 +84,38 @@ class SyncNarrowgate:
         """See `Narrowgate.reactivate`."""
         call = self._host.reactivate
         return self._call(partial(call, memory, entries, reason=reason, strict=strict, expected_revision=expected_revision))
+
+    def held(
+        self,
+        memory: str | None = None,
+        *,
+        policy: str | None = None,
+        state: HeldState | None = "pending",
+        after: str | None = None,
+        limit: int = 100,
+    ) -> tuple[HeldEntry, ...]:
+        """See `Narrowgate.held`."""
+        return self._call(partial(self._host.held, memory, policy=policy, state=state, after=after, limit=limit))
+
+    def held_one(self, held_id: str) -> HeldItem:
+        """See `Narrowgate.held_one`."""
+        return self._call(self._host.held_one, held_id)
+
+    def release(
+        self, held_ids: str | Iterable[str], *, by: str | None = None, reason: str | None = None
+    ) -> tuple[HeldOutcome, ...]:
+        """See `Narrowgate.release`."""
+        return self._call(partial(self._host.release, held_ids, by=by, reason=reason))
+
+    def reject(
+        self, held_ids: str | Iterable[str], *, by: str | None = None, reason: str | None = None
+    ) -> tuple[HeldOutcome, ...]:
+        """See `Narrowgate.reject`."""
+        return self._call(partial(self._host.reject, held_ids, by=by, reason=reason))
+
+    def purge_held(self, state: HeldState, *, memory: str | None = None, before: datetime | None = None) -> int:
+        """See `Narrowgate.purge_held`."""
+        return self._call(partial(self._host.purge_held, state, memory=memory, before=before))
 
     def read(self, ref: EntryRef | str) -> EntryVersion:
         """See `Narrowgate.read`."""

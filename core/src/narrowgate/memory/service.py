@@ -6,27 +6,23 @@ import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
-import attrs
-
-from narrowgate.errors import BatchRefusedError, InputError, NarrowgateError
+from narrowgate.errors import InputError
 from narrowgate.memory.drafts import prepare
 from narrowgate.memory.guard import WriteGuard
+from narrowgate.memory.guarded import GuardedWriter, Write
+from narrowgate.memory.vectors import vectors_for
 from narrowgate.seams.gate_ports import HeldQueue
 from narrowgate.seams.ports import Embedder, EntryStore
 from narrowgate.values.entry import (
     Change,
     EntryDraft,
     EntryVersion,
-    ItemOutcome,
     MemoryHead,
     Operation,
-    Put,
     SetActive,
-    VectorBatch,
     WriteReceipt,
 )
 from narrowgate.values.filters import Filter
-from narrowgate.values.held import WriteRuling
 from narrowgate.values.identity import EntryRef, check_id
 from narrowgate.values.text import normalise_reason
 
@@ -44,6 +40,9 @@ class MemoryService:
         embedder: makes the vectors that travel with a batch; `None` when no vector channel is in use.
         guard: the write gate; `None` where no policy asks for one.
         queue: keeps what the guard holds; needed with a guard that may hold.
+
+    Raises:
+        ValueError: the guard may hold, and there is no queue.
     """
 
     def __init__(
@@ -55,7 +54,8 @@ class MemoryService:
     ) -> None:
         self._store = store
         self._embedder = embedder
-        self._guard, self._queue = guard, queue
+        # Without a gate a write goes the way that it always went: nothing is looked at, nothing is built.
+        self._remember: Write = self._write if guard is None else GuardedWriter(guard, store, queue, self._write).remember
 
     async def remember(
         self,
@@ -74,7 +74,8 @@ class MemoryService:
             expected_revision: compare-and-swap: write only when the memory is at this revision (0: holds nothing yet).
 
         Returns:
-            What became of each item. Durable when this returns.
+            What became of each item. Durable when this returns. An item that a write gate holds has the status `held`: it
+            was not written, and waits in the held queue; a strict batch with one is refused whole, and nothing is held.
 
         Raises:
             InputError: `id-format`, `batch-too-large`.
@@ -88,9 +89,7 @@ class MemoryService:
         if len(items) > MAX_BATCH:
             raise InputError("batch-too-large", f"{len(items)} items in one batch; the limit is {MAX_BATCH}: split it")
         operations: list[Operation] = [prepare(item) for item in items]
-        if self._guard is None:
-            return await self._write(memory, operations, strict=strict, expected_revision=expected_revision)
-        return await self._guarded(self._guard, memory, operations, strict=strict, expected_revision=expected_revision)
+        return await self._remember(memory, operations, strict=strict, expected_revision=expected_revision)
 
     async def forget(
         self,
@@ -178,60 +177,10 @@ class MemoryService:
         """Rebuild the store's indexes with today's analyser and embedder; return the number of entries indexed."""
         return await self._store.reindex(self._embedder, progress)
 
-    async def _guarded(
-        self,
-        guard: WriteGuard,
-        memory: str,
-        operations: Sequence[Operation],
-        *,
-        strict: bool,
-        expected_revision: int | None,
-    ) -> WriteReceipt:
-        """Write what the guard lets pass as one revision; what it holds goes to the queue, each item on its own.
-
-        What is held is in the queue before anything is written: a crash between the two loses nothing, and holding the
-        same again is a no-op. A strict batch with a held item is refused whole, and nothing of it is kept anywhere.
-        """
-        puts = [item for item in operations if isinstance(item, Put)]
-        batch = await guard.rule(memory, puts)
-        rulings = dict(
-            zip((place for place, item in enumerate(operations) if isinstance(item, Put)), batch.rulings, strict=True)
-        )
-        order = {place: number for number, place in enumerate(rulings)}
-        held = [place for place, ruling in rulings.items() if ruling.action == "hold"]
-        outcomes: dict[int, ItemOutcome] = {}
-        if held and strict:
-            refused = [
-                ItemOutcome("refused", None, rulings[place].code, rulings[place].reason)
-                if place in held
-                else ItemOutcome("unchanged")
-                for place in range(len(operations))
-            ]
-            raise BatchRefusedError(refused)
-        for place in held:
-            item = operations[place]
-            if self._queue is not None and isinstance(item, Put):
-                (kept,) = await self._queue.hold([await batch.hold(order[place], item)])
-                ruling = rulings[place]
-                outcomes[place] = ItemOutcome("held", None, ruling.code, ruling.reason, kept.held_id)
-        rest = [place for place in range(len(operations)) if place not in outcomes]
-        remarked = [_remarked(operations[place], rulings.get(place)) for place in rest]
-        try:
-            receipt = await self._write(memory, remarked, strict=strict, expected_revision=expected_revision)
-        except NarrowgateError:
-            await batch.failed([place not in held for place in order])
-            raise
-        outcomes.update(zip(rest, receipt.items, strict=True))
-        await batch.written([None if place in held else outcomes[place] for place in order])
-        if not held:
-            return receipt
-        items = tuple(outcomes[place] for place in range(len(operations)))
-        return WriteReceipt(receipt.memory, receipt.revision, items, receipt.vectors_pending, receipt.warning)
-
     async def _write(
         self, memory: str, operations: Sequence[Operation], *, strict: bool, expected_revision: int | None
     ) -> WriteReceipt:
-        vectors, failure = await self._vectors(memory, operations)
+        vectors, failure = await vectors_for(self._store, self._embedder, memory, operations)
         receipt = await self._store.commit(
             memory, operations, expected_revision=expected_revision, strict=strict, vectors=vectors
         )
@@ -240,40 +189,6 @@ class MemoryService:
         warning = f"the embedder failed ({failure}); `narrowgate reindex` completes the vectors"
         _log.warning("vectors pending: %s", warning, extra={"event": "memory.vectors_pending", "memory": memory})
         return WriteReceipt(receipt.memory, receipt.revision, receipt.items, receipt.vectors_pending, warning)
-
-    async def _vectors(self, memory: str, operations: Sequence[Operation]) -> tuple[VectorBatch | None, str | None]:
-        """Embed what would be written, before the transaction: no model runs while the write lock is held.
-
-        A failing embedder does not lose a memory: the text is stored, and the receipt says that its vector is pending.
-        """
-        if self._embedder is None or not any(isinstance(item, Put) for item in operations):
-            return None, None
-        outcomes = await self._store.preview(memory, operations)
-        texts = list(
-            dict.fromkeys(
-                operation.content.text
-                for operation, outcome in zip(operations, outcomes, strict=True)
-                if isinstance(operation, Put) and outcome.status in ("added", "revised")
-            )
-        )
-        if not texts:
-            return None, None
-        profile = self._embedder.profile
-        try:
-            made = list(await self._embedder.embed(texts))
-        except Exception as error:  # noqa: BLE001 - third-party code; cancellation is no Exception and passes
-            # Our own messages are free of content; of a foreign one only the type is told.
-            return VectorBatch(profile, {}), str(error) if isinstance(error, NarrowgateError) else type(error).__name__
-        if len(made) != len(texts):
-            return VectorBatch(profile, {}), "wrong number of vectors"
-        return VectorBatch(profile, dict(zip(texts, made, strict=True))), None
-
-
-def _remarked(operation: Operation, ruling: WriteRuling | None) -> Operation:
-    """Return the operation with the gate's remark as its reason, where the caller gave none."""
-    if ruling is None or ruling.action != "flag" or not isinstance(operation, Put) or operation.reason is not None:
-        return operation
-    return attrs.evolve(operation, reason=f"flagged: {ruling.reason}")
 
 
 def _activity(

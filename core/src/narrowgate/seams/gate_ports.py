@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Protocol, runtime_checkable
+from typing import Final, Protocol, runtime_checkable
 
 import attrs
 
 from narrowgate.values.assessment import GateVerdict
 from narrowgate.values.decision import DecisionRequest
-from narrowgate.values.held import HeldDraft, HeldEntry, HeldState
-from narrowgate.values.identity import EntryRef
+from narrowgate.values.entry import VectorBatch
+from narrowgate.values.held import HeldDraft, HeldEntry, HeldItem, HeldRelease, HeldState
 from narrowgate.values.observation import DecisionObservation
 
 
@@ -122,38 +122,110 @@ class Sanitiser(Protocol):
         ...
 
 
+HELD_QUEUE: Final = "held-queue"
+"""The ability of an entry store that is a `HeldQueue`."""
+
+
 @runtime_checkable
 class HeldQueue(Protocol):
-    """Keeps writes that a gate holds back; ability `held-queue` of an entry store. Durable as the store is."""
+    """Keeps writes that a gate holds back; ability `held-queue` of an entry store. Durable as the store is.
+
+    No clock of its own: `now` (UTC) says what has expired, so that expiry is a fact about an entry and no job that can fail.
+    """
 
     async def hold(self, drafts: Sequence[HeldDraft]) -> tuple[HeldEntry, ...]:
-        """Keep drafts; one that is pending already (same memory, content and fingerprint) is returned as it stands."""
+        """Keep drafts, all or none; return their places in order.
+
+        A draft whose key (`HeldDraft.key`) is open already is not kept twice: its place is returned as it stands; one that
+        had expired waits anew, until the draft's `expires_at`. One that was rejected is not kept either and is returned as
+        rejected, until that record is purged. Two equal drafts of one call have one place.
+        """
         ...
 
     async def held(
-        self, memory: str | None = None, *, state: HeldState | None = "pending", after: str | None = None, limit: int = 1000
+        self,
+        *,
+        now: datetime,
+        memory: str | None = None,
+        policy_id: str | None = None,
+        state: HeldState | None = "pending",
+        after: str | None = None,
+        limit: int = 100,
     ) -> tuple[HeldEntry, ...]:
-        """Return held writes in the order of their ids, which is that of time."""
+        """Return places in the order of their ids, which is that of time, those with ids greater than `after`."""
         ...
 
-    async def held_one(self, held_id: str) -> HeldEntry:
-        """Return one.
+    async def held_one(self, held_id: str, *, now: datetime) -> HeldItem:
+        """Return one place, with its content while it is open.
 
         Raises:
             EntryReferenceError: `held-unknown`.
         """
         ...
 
-    async def resolve_held(
-        self, held_id: str, state: HeldState, *, by: str | None, reason: str | None = None, ref: EntryRef | None = None
-    ) -> HeldEntry:
-        """Say what became of a pending one; return it as it then stands.
+    async def release_held(
+        self,
+        held_id: str,
+        *,
+        now: datetime,
+        by: str | None = None,
+        reason: str | None = None,
+        remark: str | None = None,
+        vectors: VectorBatch | None = None,
+    ) -> HeldRelease:
+        """Write an open one as a revision of its own and close it, in one transaction: both happen, or neither.
+
+        The write obeys what it obeyed when it was held: its expected version, and `base`. Where the entry that it speaks of
+        has moved on it is refused as `stale-version`; whatever the store refuses stays in the queue as it was.
+
+        Args:
+            held_id: which.
+            now: when, UTC.
+            by: who releases it.
+            reason: in their words.
+            remark: stands as the reason of the written version, where the write has none of its own.
+            vectors: the vectors that travel with it, as for `EntryStore.commit`.
 
         Raises:
-            EntryReferenceError: `held-unknown`, or `held-resolved` when it is no longer pending.
+            EntryReferenceError: `held-unknown`, or `held-resolved` when it is no longer open.
+            StoreError: the store cannot write.
         """
         ...
 
-    async def expire_held(self, now: datetime) -> int:
-        """Turn the pending ones whose time is over into expired ones; return how many. Their content stays readable."""
+    async def reject_held(
+        self, held_id: str, *, now: datetime, by: str | None = None, reason: str | None = None
+    ) -> HeldEntry:
+        """Close an open one without writing it; a record without content stays.
+
+        Raises:
+            EntryReferenceError: `held-unknown`, or `held-resolved` when it is no longer open.
+        """
+        ...
+
+    async def purge_held(
+        self,
+        state: HeldState,
+        *,
+        now: datetime,
+        memory: str | None = None,
+        before: datetime | None = None,
+    ) -> int:
+        """Remove places for good: expired ones with their content, or records of released or rejected ones.
+
+        Args:
+            state: `expired`, `released` or `rejected`; a pending one is never purged.
+            now: the time, UTC.
+            memory: of this memory only.
+            before: only those that expired or were resolved before then.
+
+        Returns:
+            How many.
+
+        Raises:
+            InputError: `held-pending` for the state `pending`.
+        """
+        ...
+
+    async def held_counts(self, *, now: datetime) -> Mapping[HeldState, int]:
+        """Return state -> how many places are in it; states without any are left out."""
         ...

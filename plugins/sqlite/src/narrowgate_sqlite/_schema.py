@@ -87,6 +87,38 @@ CREATE TABLE states (
 CREATE INDEX states_entry ON states (entry, id);
 """
 
+_HELD_TABLES: Final = """
+CREATE TABLE held (
+    id TEXT PRIMARY KEY,              -- rises with time
+    key BLOB NOT NULL,                -- of memory, write, evidence and policy (HeldDraft.key)
+    memory TEXT NOT NULL,             -- by name: it may hold nothing yet
+    state TEXT NOT NULL,              -- pending, released, rejected; a pending one expires by its time
+    base_entry TEXT,                  -- what the write would have revised; NULL: it would have added an entry
+    base_version INTEGER,
+    batch TEXT NOT NULL,
+    place INTEGER NOT NULL,
+    policy TEXT NOT NULL,
+    policy_version TEXT NOT NULL,
+    fingerprint TEXT NOT NULL,
+    code TEXT NOT NULL,
+    observation TEXT NOT NULL,
+    held_at INTEGER NOT NULL,
+    expires_at INTEGER NOT NULL,
+    digest BLOB NOT NULL,
+    entry TEXT,
+    expected_version INTEGER,
+    resolved_by TEXT,
+    resolved_at INTEGER,
+    reason TEXT,
+    ref TEXT                          -- what a release wrote
+) WITHOUT ROWID, STRICT;
+CREATE INDEX held_key ON held (key);
+CREATE UNIQUE INDEX held_open ON held (key) WHERE state = 'pending';
+CREATE INDEX held_state ON held (state, expires_at);
+
+CREATE TABLE held_contents (id TEXT PRIMARY KEY, content TEXT NOT NULL) STRICT;  -- a JSON object; only of what is open
+"""
+
 
 def create_lexical(db: apsw.Connection, name: str) -> None:
     """Create an index over terms that stand joined by single spaces; rowid = entry id; active entries only."""
@@ -108,9 +140,13 @@ def _first(db: apsw.Connection) -> None:
     db.execute("CREATE VIRTUAL TABLE lexical_terms USING fts5vocab(lexical, 'row')")
 
 
+def _held(db: apsw.Connection) -> None:
+    db.execute(_HELD_TABLES)
+
+
 Migration = Callable[[apsw.Connection], None]
 
-MIGRATIONS: Final[tuple[Migration, ...]] = (_first,)
+MIGRATIONS: Final[tuple[Migration, ...]] = (_first, _held)
 """MIGRATIONS[n] brings a file from schema version n to n + 1."""
 
 SCHEMA_VERSION: Final = len(MIGRATIONS)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from datetime import datetime
 from pathlib import Path
 
 import anyio
@@ -13,9 +14,10 @@ import apsw
 from narrowgate.seams.ports import Embedder
 from narrowgate.values.entry import Change, EntryVersion, ItemOutcome, MemoryHead, Operation, VectorBatch, WriteReceipt
 from narrowgate.values.filters import Filter
+from narrowgate.values.held import HeldDraft, HeldEntry, HeldItem, HeldRelease, HeldState
 from narrowgate.values.identity import EntryRef
 from narrowgate.values.search import ChannelHit
-from narrowgate_sqlite import _read, _reindex, _write
+from narrowgate_sqlite import _held, _read, _reindex, _write
 from narrowgate_sqlite._engine import Engine, open_engine
 from narrowgate_sqlite._faults import stale_index
 from narrowgate_sqlite._place import examine
@@ -24,7 +26,7 @@ from narrowgate_sqlite.settings import StoreSettings
 
 
 class SqliteStore:
-    """Memories in one file; implements `EntryStore`, offers `sqlite-file`.
+    """Memories in one file; implements `EntryStore` and `HeldQueue`, offers `sqlite-file` and `held-queue`.
 
     Channels of this distribution read through `engine`, in the store's own connections.
 
@@ -105,6 +107,61 @@ class SqliteStore:
     ) -> tuple[EntryVersion, ...]:
         """See `EntryStore`."""
         return await self.engine.read(lambda reader: _read.scan(reader.db, memory, filters, after, limit))
+
+    async def hold(self, drafts: Sequence[HeldDraft]) -> tuple[HeldEntry, ...]:
+        """See `HeldQueue`."""
+        return await self.engine.write(lambda db: _held.hold(db, drafts))
+
+    async def held(
+        self,
+        *,
+        now: datetime,
+        memory: str | None = None,
+        policy_id: str | None = None,
+        state: HeldState | None = "pending",
+        after: str | None = None,
+        limit: int = 100,
+    ) -> tuple[HeldEntry, ...]:
+        """See `HeldQueue`."""
+        return await self.engine.read(lambda reader: _held.places(reader.db, now, memory, policy_id, state, after, limit))
+
+    async def held_one(self, held_id: str, *, now: datetime) -> HeldItem:
+        """See `HeldQueue`."""
+        return await self.engine.read(lambda reader: _held.one(reader.db, held_id, now))
+
+    async def release_held(
+        self,
+        held_id: str,
+        *,
+        now: datetime,
+        by: str | None = None,
+        reason: str | None = None,
+        remark: str | None = None,
+        vectors: VectorBatch | None = None,
+    ) -> HeldRelease:
+        """See `HeldQueue`."""
+
+        def work(db: apsw.Connection) -> HeldRelease:
+            self.require_index(db)
+            return _held.release(db, held_id, now, by, reason, remark, vectors)
+
+        return await self.engine.write(work)
+
+    async def reject_held(
+        self, held_id: str, *, now: datetime, by: str | None = None, reason: str | None = None
+    ) -> HeldEntry:
+        """See `HeldQueue`."""
+        return await self.engine.write(lambda db: _held.reject(db, held_id, now, by, reason))
+
+    async def purge_held(
+        self, state: HeldState, *, now: datetime, memory: str | None = None, before: datetime | None = None
+    ) -> int:
+        """See `HeldQueue`."""
+        return await self.engine.write(lambda db: _held.purge(db, state, now, memory, before))
+
+    async def held_counts(self, *, now: datetime) -> Mapping[HeldState, int]:
+        """See `HeldQueue`."""
+        return await self.engine.read(lambda reader: _held.counts(reader.db, now))
 
     async def health(self) -> Mapping[str, str | int | float | bool]:
         """See `EntryStore`. `write_waits`: how often a write of this process had to wait for another writer."""
