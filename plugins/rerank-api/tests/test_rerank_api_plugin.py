@@ -10,8 +10,7 @@ import pytest
 
 import narrowgate
 from narrowgate import CompositionError, diagnose, load_config
-from narrowgate.values.entry import EntryDraft
-from narrowgate_http.testing import Answer, FaultServer, Recorded
+from narrowgate_http.testing import Answer, FaultServer
 from narrowgate_rerank_api.checks import IRRELEVANT, RELEVANT, probe
 
 KEY: Final = "sk-very-secret-1"
@@ -165,46 +164,6 @@ def test_without_a_key_only_a_server_of_this_machine_is_asked() -> None:
     env = {"AGENT_MEMORY_RERANK_PROVIDER": "cohere"}
     assert "AGENT_MEMORY_RERANK_API_KEY" in check("agent-memory", env)[0]["missing-key"]
     assert check("agent-memory", {**env, "OPENAI_BASE_URL": "http://127.0.0.1:1"})[0] == {}
-
-
-@pytest.mark.anyio
-async def test_the_pipeline_of_agent_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Spec 8: its request and nothing else, the key's own scheme kept, then priority and vitality on the scores."""
-    texts = {"backup of old things": 0.8, "backup of new things": 0.7, "backup of no things": 0.1}
-
-    def server_of_it(request: Recorded) -> Answer:
-        assert request.path == "/v1/rerank"
-        assert request.headers["authorization"] == f"Bearer {KEY}"
-        assert sorted(request.json) == ["documents", "model", "query"]
-        assert request.json["model"] == "Qwen/Qwen3-Reranker-8B"
-        scores = [texts[text] for text in request.json["documents"]]
-        return Answer(json={"results": [{"index": i, "relevance_score": score} for i, score in enumerate(scores)]})
-
-    with FaultServer(server_of_it) as server:
-        monkeypatch.setenv("AGENT_MEMORY_RERANK_PROVIDER", "openai")
-        monkeypatch.setenv("AGENT_MEMORY_RERANK_API_KEY", f"Bearer {KEY}")
-        monkeypatch.setenv("OPENAI_BASE_URL", f"{server.url}/v1")
-        overrides = {
-            "use": {"reranker": "rerank-api.agent-memory", "embedder": "none", "channels": ["sqlite.lexical"]},
-            "settings": {
-                "sqlite.store": {"path": str(tmp_path / "m.db")},
-                "rerank-api.agent-memory": {"score_range": [0, 1]},
-            },
-        }
-        async with narrowgate.open(overrides=overrides) as gate:
-            marks = [{"priority": "P3"}, {"priority": "P0", "vitality": 0.9}, {"priority": "P2", "vitality": 0.02}]
-            await gate.remember(
-                "notes",
-                [EntryDraft(text, attributes=mark) for text, mark in zip(texts, marks, strict=True)],
-            )
-            page = await gate.search("backup things", memory="notes")
-    assert page.status == "applied"
-    assert [hit.content.text for hit in page.hits] == [
-        "backup of new things",  # 0.7 x 4 x 0.9
-        "backup of old things",  # 0.8 x 1 x 1
-        "backup of no things",  # 0.1 x 2 x 0.1
-    ]
-    assert "weights=priority+vitality" in page.trace.rerank.policy_id
 
 
 def test_a_local_only_composition_takes_a_loopback_server_alone(tmp_path: Path) -> None:
