@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 
 import anyio
 import pytest
 
 from narrowgate_http import HttpError, HttpSettings, http_client
-from narrowgate_http.testing import AUTHORITY, FAULTS, Answer, FaultServer, server_tls, without_waits
+from narrowgate_http.testing import AUTHORITY, FAULTS, Answer, FaultServer, Recorded, server_tls, without_waits
 
 GOOD = Answer(json={"value": 1})
 
@@ -30,6 +31,31 @@ async def test_calls_one_after_the_other_share_a_connection(tls: bool) -> None:
         with anyio.fail_after(20):
             await server.deserted()
     assert len(server.requests) == 5
+
+
+@pytest.mark.anyio
+async def test_calls_side_by_side_have_a_connection_each_and_share_it_with_those_that_follow() -> None:
+    """Four at once, twice, then one after the other: four connections in all, and the one used last is used next."""
+    together = threading.Barrier(4, timeout=20)
+    side_by_side = True
+
+    def answer(_: Recorded) -> Answer:
+        if side_by_side:
+            together.wait()
+        return GOOD
+
+    with FaultServer(answer) as server, anyio.fail_after(60):
+        async with http_client("a.b", HttpSettings(base_url=server.url, concurrency=4)) as client:
+            for _ in range(2):
+                async with anyio.create_task_group() as group:
+                    for _ in range(4):
+                        group.start_soon(client.post, server.url, {})
+            side_by_side = False
+            for _ in range(3):
+                await client.post(server.url, {})
+        assert server.connections == 4
+        assert len({request.connection for request in server.requests[-3:]}) == 1
+        await server.deserted()
 
 
 @pytest.mark.anyio

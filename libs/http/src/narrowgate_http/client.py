@@ -1,4 +1,4 @@
-"""The client: one connection pool, one deadline for a call, an account that is right whatever happens."""
+"""The client: connections that are kept, one deadline for a call, an account that is right whatever happens."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from narrowgate_http.wire import (
     Answer,
     Attempt,
     Body,
+    Connections,
     EncodingError,
     TooLongError,
     exchange,
     network_code,
     proxy_for,
-    transport_for,
 )
 
 _REQUEST_IDS: Final = ("x-typesafe-request-id", "x-request-id", "request-id")
@@ -70,16 +70,16 @@ class HttpClient:
     Args:
         name: the component's full name, for messages.
         settings: see `HttpSettings`.
-        transport: the pool.
+        connections: its connections.
         via: the proxy, as messages name it; empty without one.
 
     Raises:
         ValueError: a header or credential that cannot be sent; the message does not repeat it.
     """
 
-    def __init__(self, name: str, settings: HttpSettings, transport: httpx.AsyncHTTPTransport, via: str = "") -> None:
+    def __init__(self, name: str, settings: HttpSettings, connections: Connections, via: str = "") -> None:
         self.name, self.settings = name, settings
-        self._transport, self._via = transport, via
+        self._connections, self._via = connections, via
         self._headers = _headers.of(settings)
         self._secrets = _headers.secrets(settings)
         self._slots = anyio.Semaphore(settings.concurrency)
@@ -185,8 +185,9 @@ class HttpClient:
     async def _answer(self, url: httpx.URL, headers: Sequence[tuple[bytes, bytes]], attempt: Attempt, end: float) -> Answer:
         limit = self.settings.max_response_bytes
         try:
-            with anyio.fail_after(max(0.0, min(self.settings.timeout, end - anyio.current_time()))):
-                return await exchange(self._transport, url, headers, attempt, limit)
+            seconds = max(0.0, min(self.settings.timeout, end - anyio.current_time()))
+            with self._connections.one() as transport, anyio.fail_after(seconds):
+                return await exchange(transport, url, headers, attempt, limit)
         except TimeoutError:
             raise self._failure("timeout", str(url), f"did not answer in time{self._via}", attempt.status) from None
         except TooLongError as error:
@@ -261,7 +262,7 @@ class HttpClient:
 
 @asynccontextmanager
 async def http_client(name: str, settings: HttpSettings) -> AsyncIterator[HttpClient]:
-    """Open the pool of one component, and close it at the end.
+    """Open the connections of one component, and close them at the end.
 
     Proxies are those of the environment (see `narrowgate_http.wire.proxy_for`), certificates those of certifi, of
     `SSL_CERT_FILE` or `SSL_CERT_DIR` where one is set, and of `ca_file` alone where that is set.
@@ -277,7 +278,7 @@ async def http_client(name: str, settings: HttpSettings) -> AsyncIterator[HttpCl
     proxy = proxy_for(settings.base_url)
     try:
         via = "" if proxy is None else f" through the proxy {_place(proxy)}"
-        transport = transport_for(settings, proxy)
+        connections = Connections(settings, proxy)
     except OSError as error:
         text = f"{name}: ca_file cannot be used ({type(error).__name__}) [tls]: {CURES['tls']}"
         raise HttpError("tls", text, tokens_unknown=False) from None
@@ -285,8 +286,10 @@ async def http_client(name: str, settings: HttpSettings) -> AsyncIterator[HttpCl
         # Only the type: the error's own words hold the proxy's URL, perhaps with a password.
         text = f"{name}: the proxy of the environment cannot be used ({type(error).__name__}) [proxy]: {CURES['proxy']}"
         raise HttpError("proxy", text, tokens_unknown=False) from None
-    async with transport:
-        yield HttpClient(name, settings, transport, via)
+    try:
+        yield HttpClient(name, settings, connections, via)
+    finally:
+        await connections.aclose()
 
 
 def _place(proxy: str) -> str:
