@@ -48,6 +48,7 @@ def test_a_route_whose_version_is_a_word_is_not_doubled(base: str) -> None:
         ({"message": "This model's maximum context length is 4096 tokens.", "type": "BadRequestError"}, "too-large"),
         ({"error": "the input length exceeds the context length"}, "too-large"),
         ({"type": "error", "error": {"type": "invalid_request_error", "message": "prompt is too long"}}, "too-large"),
+        ({"error": {"message": "context budget exceeded: ~40001 tokens", "field": "questions"}}, "too-large"),
         ({"error": {"message": "no", "code": "content_filter", "status": 400}}, "refused"),
         ({"error": {"message": "no", "code": "content_policy_violation", "param": None}}, "refused"),
         ({"error": {"message": "no", "code": "unknown_field"}}, "bad-request"),

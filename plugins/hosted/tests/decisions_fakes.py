@@ -138,6 +138,24 @@ RULES: Final[dict[str, Rules]] = {
     ),
 }
 
+DIFFERS: Final[dict[str, set[str]]] = {
+    "jev": set(),
+    "llama.cpp": {"errors.validation-shape"},
+    "laya": {"request.unknown-fields", "noul.no-instructions", "errors.validation-shape"},
+    "nimble": {"request.model-alias", "errors.shape"},
+    "ollama": {"request.structured-text", "noul.no-instructions", "choice.options", "errors.validation-shape"},
+    "jev-compatible": {
+        "request.model-alias",
+        "request.unknown-fields",
+        "noul.criteria",
+        "noul.no-instructions",
+        "score.legend",
+        "errors.validation-shape",
+        "dropin.sdk-python",
+    },
+}
+"""Dialect -> the requirements of the reference that it is documented not to keep."""
+
 
 def probability(state: Any, instructions: Any) -> float:
     """Return how much of the evidence stands in the text; of requests that are not narrowgate's, some fixed number."""

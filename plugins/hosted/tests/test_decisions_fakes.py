@@ -3,31 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Final
 
 import pytest
-from decisions_fakes import RULES, SystemOneFake
+from decisions_fakes import DIFFERS, RULES, SystemOneFake
 from decisions_parts import certified
 
 from narrowgate_http.testing import FaultServer
-
-DIFFERS: Final[dict[str, set[str]]] = {
-    "jev": set(),
-    "llama.cpp": {"errors.validation-shape"},
-    "laya": {"request.unknown-fields", "noul.no-instructions", "errors.validation-shape"},
-    "nimble": {"request.model-alias", "errors.shape"},
-    "ollama": {"request.structured-text", "noul.no-instructions", "choice.options", "errors.validation-shape"},
-    "jev-compatible": {
-        "request.model-alias",
-        "request.unknown-fields",
-        "noul.criteria",
-        "noul.no-instructions",
-        "score.legend",
-        "errors.validation-shape",
-        "dropin.sdk-python",
-    },
-}
-"""Dialect -> the requirements of the reference that it is documented not to keep."""
 
 
 @pytest.mark.parametrize("dialect", DIFFERS)

@@ -102,8 +102,9 @@ _TOO_LARGE: Final = (
     "maximum context length",
     "exceeds the context length",
     "prompt is too long",
+    "context budget exceeded",
 )
-"""How System One, OpenAI, llama.cpp, vLLM, Ollama and Anthropic say that a request has too many tokens."""
+"""How System One, OpenAI, llama.cpp, vLLM, Ollama, Anthropic and laya-serve say that a request has too many tokens."""
 
 _FILTERED: Final = frozenset({"content_filter", "content_policy_violation"})
 """The codes of a filter before a model, which refuses with an error what the model itself would refuse with an answer."""

@@ -8,7 +8,7 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
@@ -26,13 +26,14 @@ def free_port() -> int:
 
 
 @contextmanager
-def program(name: str, *arguments: str, listeners: int = 1) -> Iterator[None]:
+def program(name: str, *arguments: str, listeners: int = 1, variables: Mapping[str, str] | None = None) -> Iterator[None]:
     """Run a command that is installed beside this interpreter, from when it says that it runs to the end of the block.
 
     Args:
         name: the command, e.g. `llmock`.
         arguments: its arguments, a free port among them.
         listeners: how many times it says `running on` until all of it listens.
+        variables: environment variables beside those of this process.
 
     Raises:
         RuntimeError: it is not installed, ended by itself, or did not start; with what it said.
@@ -47,7 +48,7 @@ def program(name: str, *arguments: str, listeners: int = 1) -> Iterator[None]:
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         encoding="utf-8",
-        env={**os.environ, "PYTHONIOENCODING": "utf-8", "PYTHONUNBUFFERED": "1"},
+        env={**os.environ, "PYTHONIOENCODING": "utf-8", "PYTHONUNBUFFERED": "1", **(variables or {})},
         start_new_session=True,
     )
     said: list[str] = []
