@@ -26,6 +26,7 @@ from narrowgate.recall.analysis import ANALYSER_VERSION
 from narrowgate.seams import Problem
 from narrowgate.values.entry import EmbeddingProfile
 from narrowgate_cli.main import cli
+from narrowgate_http.testing import Answer, FaultServer, Recorded
 from narrowgate_sqlite._engine import fault_of
 from narrowgate_sqlite._faults import locked
 from narrowgate_sqlite._place import APPLICATION_ID
@@ -452,9 +453,30 @@ def test_a_broken_configuration_is_told_as_shown(tmp_path: Path, capsys: pytest.
     assert capsys.readouterr().out.split("\n\n", 1)[1].rpartition("\n\n")[0] + "\n" == EXAMPLES["config"]
 
 
+def test_a_provider_that_is_off_is_told_as_shown(tmp_path: Path) -> None:
+    """The variables of another program say nothing."""
+    (tmp_path / "narrowgate.toml").write_text('[use]\nreranker = "rerank-api.agent-memory"\n')
+    found = diagnose(load_config(env={}))
+    assert _plain(shown([*found.problems], "reranker-off"), tmp_path) == EXAMPLES["reranker-off"]
+
+
+def test_a_scale_that_is_turned_round_is_told_as_shown(tmp_path: Path) -> None:
+    """By the probe, of a server that gives a text that does not help the better score."""
+
+    def answer(request: Recorded) -> Answer:
+        rows = enumerate(request.json["documents"])
+        return Answer(json={"results": [{"index": index, "score": 1.0 if "Lunch" in text else 0.0} for index, text in rows]})
+
+    with FaultServer(answer) as server:
+        use = '[use]\nreranker = "rerank-api.endpoint"\nchannels = "none"\n[settings."sqlite.store"]\npath = "memory.db"\n'
+        (tmp_path / "narrowgate.toml").write_text(f'{use}[settings."rerank-api.endpoint"]\nbase_url = "{server.url}"\n')
+        with narrowgate.open_sync() as gate:
+            assert _plain(shown([*gate.probe()], "polarity"), tmp_path) == EXAMPLES["polarity"]
+
+
 def test_every_example_is_held_to_the_program() -> None:
     """No report on the page is there without a test here, and no section without a report."""
-    tested = {*HOST, *HTTP, *FILES, "missing-extra", "missing-model", "bad-calibration"}
+    tested = {*HOST, *HTTP, *FILES, "missing-extra", "missing-model", "bad-calibration", "reranker-off", "polarity"}
     tested |= {"locked", "full", "vector-shape", "file-gone", "closed", "engine", "no-database", "config"}
     assert sorted(EXAMPLES) == sorted(tested) == sorted(re.findall(r"^### (\S+)$", TEXT, re.MULTILINE))
 
