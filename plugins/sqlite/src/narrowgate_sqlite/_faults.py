@@ -33,7 +33,7 @@ def locked(path: Path, seconds: float) -> Fault:
     return Fault(
         "locked",
         f"{path} was locked by another writer for more than {seconds:g} s",
-        "find the process that holds it, or raise busy_timeout of sqlite.store",
+        "find the process that holds it, or raise busy_timeout",
     )
 
 

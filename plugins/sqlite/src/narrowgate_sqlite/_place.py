@@ -13,6 +13,11 @@ from narrowgate_sqlite._faults import Fault
 APPLICATION_ID: Final = 0x4E724764
 """`NrGd`, in the file's header: this file is narrowgate's."""
 
+LEDGER_ID: Final = 0x4E72476F
+"""`NrGo`, likewise: this file is a ledger of observations."""
+
+_OURS: Final = {APPLICATION_ID: "memories of narrowgate", LEDGER_ID: "a ledger of narrowgate"}
+
 # fmt: off
 NETWORK_TYPES: Final = frozenset({
     "9p", "afs", "beegfs", "ceph", "cifs", "coda", "gfs", "gfs2", "glusterfs", "gpfs", "lustre", "ncpfs", "nfs",
@@ -25,16 +30,17 @@ NETWORK_TYPES: Final = frozenset({
 _MAGIC: Final = b"SQLite format 3\0"
 
 
-def examine(path: Path, schema: int, *, allow_network: bool) -> Fault | None:
+def examine(path: Path, schema: int, *, allow_network: bool, application: int = APPLICATION_ID) -> Fault | None:
     """Return the first reason why `path` cannot be used, or `None`.
 
     Args:
         path: the file; it need not exist.
         schema: the newest schema version that this release reads.
         allow_network: do not look at the file system's type.
+        application: what the file is to be: memories, or a ledger.
     """
     try:
-        return _examine(path, schema, allow_network=allow_network)
+        return _examine(path, schema, allow_network=allow_network, application=application)
     except PermissionError:
         return Fault(
             "read-only",
@@ -43,7 +49,7 @@ def examine(path: Path, schema: int, *, allow_network: bool) -> Fault | None:
         )
 
 
-def _examine(path: Path, schema: int, *, allow_network: bool) -> Fault | None:
+def _examine(path: Path, schema: int, *, allow_network: bool, application: int) -> Fault | None:
     home = _nearest(path)
     if not allow_network:
         kind = network_type(home)
@@ -61,7 +67,7 @@ def _examine(path: Path, schema: int, *, allow_network: bool) -> Fault | None:
         return Fault(
             "read-only", f"{path} or its folder cannot be written", "make both writable for this user, or set another path"
         )
-    return _header_fault(path, schema)
+    return _header_fault(path, schema, application)
 
 
 def _nearest(path: Path) -> Path:
@@ -85,7 +91,7 @@ def _mounted_read_only(path: Path) -> bool:
     return bool(os.statvfs(path).f_flag & os.ST_RDONLY)
 
 
-def _header_fault(path: Path, schema: int) -> Fault | None:
+def _header_fault(path: Path, schema: int, wanted: int) -> Fault | None:
     with path.open("rb") as file:
         header = file.read(100)
     pending = any(path.with_name(path.name + end).exists() for end in ("-journal", "-wal"))
@@ -94,15 +100,16 @@ def _header_fault(path: Path, schema: int) -> Fault | None:
     if len(header) < 100 or not header.startswith(_MAGIC):
         return None if pending else Fault("not-ours", f"{path} is no SQLite database", "set another path")
     version, application = struct.unpack(">I4xI", header[60:72])
-    if pending and application != APPLICATION_ID:
+    if pending and application != wanted:
         return None  # the truth may still be in the journal: opening reads it
-    return identity_fault(path, application, version, schema)
+    return identity_fault(path, application, version, schema, wanted)
 
 
-def identity_fault(path: Path, application: int, version: int, schema: int) -> Fault | None:
+def identity_fault(path: Path, application: int, version: int, schema: int, wanted: int = APPLICATION_ID) -> Fault | None:
     """Return why a non-empty database with this application id and schema version cannot be used, or `None`."""
-    if application != APPLICATION_ID:
-        return Fault("not-ours", f"{path} is a database of another application", "set another path")
+    if application != wanted:
+        what = _OURS.get(application, "a database of another application")
+        return Fault("not-ours", f"{path} is {what}", "set another path")
     if version > schema:
         return Fault(
             "newer-schema",

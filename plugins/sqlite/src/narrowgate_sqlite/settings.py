@@ -68,3 +68,40 @@ class VectorSettings:
     """
 
     filter_first: int = attrs.field(default=1000, validator=[v.instance_of(int), v.ge(1)])
+
+
+@attrs.frozen(kw_only=True)
+class LedgerSettings:
+    """Settings of `sqlite.ledger`. The file stays bounded: what is older or more than is to be kept goes with each write.
+
+    Attributes:
+        path: the file; missing folders are made. `None` for one beside the file of `sqlite.store` (`memory.db` has
+            `memory.observations.db`), or `observations.db` in the user's data folder where that store is not in use.
+        keep_days: days after which an observation goes, >= 0; 0 for no limit.
+        keep_rows: the most observations that are kept, >= 0; the oldest go first. 0 for no limit.
+        snippets: keep the heads of judged texts that `[policies] snippets` puts into observations. The one way for content
+            to get into the file.
+        busy_timeout: the longest wait for another writer, in seconds, > 0.
+        allow_network_filesystem: as for `sqlite.store`.
+    """
+
+    path: Path | None = attrs.field(default=None, converter=attrs.converters.optional(_expanded))
+    keep_days: float = attrs.field(default=90.0, validator=[v.ge(0), v.lt(36_500)])
+    keep_rows: int = attrs.field(default=1_000_000, validator=[v.instance_of(int), v.ge(0)])
+    snippets: bool = attrs.field(default=False, validator=v.instance_of(bool))
+    busy_timeout: float = attrs.field(default=10.0, validator=v.gt(0))
+    allow_network_filesystem: bool = attrs.field(default=False, validator=v.instance_of(bool))
+
+
+def ledger_path(settings: LedgerSettings, store: Path | None) -> Path:
+    """Return the ledger's file.
+
+    Args:
+        settings: of the ledger.
+        store: the file of `sqlite.store`, where that is in use.
+    """
+    if settings.path is not None:
+        return settings.path
+    if store is None:
+        return default_path().with_name("observations.db")
+    return store.with_name(f"{store.stem}.observations{store.suffix or '.db'}")
