@@ -30,16 +30,22 @@ def entries(texts: list[str]) -> list[dict[str, Any]]:
     return [{"rank": rank, "text": text} for rank, text in enumerate(texts, 1)]
 
 
+def estimated(query: str, shown: list[dict[str, Any]], limit: int) -> int:
+    return prompt_tokens(data_of(query, shown, limit))
+
+
 @given(st.text(max_size=30), TEXTS, st.integers(1, 12), st.integers(MIN_PROMPT_TOKENS, 12_000))
-def test_the_prompt_never_exceeds_the_budget_and_one_more_would(
-    query: str, texts: list[str], limit: int, budget: int
-) -> None:
-    """The largest front part of the pool whose whole prompt is estimated within the budget, to the token."""
-    shown = fitting(query, entries(texts), limit, budget)
+def test_the_rule_holds_to_the_token(query: str, texts: list[str], limit: int, budget: int) -> None:
+    """The whole prompt fits; what is passed over would not fit even alone; the first other left out ends the list."""
+    pool = entries(texts)
+    shown = fitting(query, pool, limit, budget)
+    assert list(shown) == sorted(set(shown))
     if shown:
-        assert prompt_tokens(data_of(query, entries(texts)[:shown], limit)) <= budget
-    if shown < len(texts):
-        assert prompt_tokens(data_of(query, entries(texts)[: shown + 1], limit)) > budget
+        assert estimated(query, [pool[place] for place in shown], limit) <= budget
+    possible = [place for place in range(len(pool)) if estimated(query, [pool[place]], limit) <= budget]
+    assert list(shown) == possible[: len(shown)]
+    if len(shown) < len(possible):
+        assert estimated(query, [pool[place] for place in possible[: len(shown) + 1]], limit) > budget
 
 
 @given(st.text(max_size=200), st.text(max_size=200))
@@ -66,7 +72,7 @@ def test_the_estimate_counts_as_it_says(text: str, expected: int) -> None:
 
 def test_the_json_is_counted_as_it_is_sent() -> None:
     """Escapes count: a text of quotes is twice as long in JSON."""
-    assert compact({"text": '"\n会'}) == '{"text":"\\"\\n会"}'
+    assert compact({"text": '"\n会\u2028\x85'}) == '{"text":"\\"\\n会\\u2028\\u0085"}'
 
 
 @pytest.mark.anyio
@@ -101,12 +107,27 @@ async def test_a_pool_that_fits_is_not_partial(
 
 
 @pytest.mark.anyio
+async def test_an_endless_entry_is_passed_over(
+    pool: Callable[..., list[Candidate]], scripted: type, ranks: Callable[..., dict[str, Any]]
+) -> None:
+    """One text that fits no prompt keeps no search from being judged: not shown, not to be picked, and counted."""
+    texts = ["密" * 2700, "the meeting is on Thursday", '"' * 2700, "会议改到星期五"]
+    generator = scripted(ranks(1, 4, 3, 2))
+    decision = await Listwise(generator, ListwiseSettings(max_prompt_tokens=2000)).rerank("q", pool(texts), 4)
+    ((_, data, _),) = generator.asked
+    assert data["candidates"] == [{"rank": 2, "text": texts[1]}, {"rank": 4, "text": texts[3]}]
+    assert data["max_results"] == 2
+    assert decision.selected_ranks == (4, 2)
+    assert (decision.partial, decision.unseen_count, decision.discarded_rank_count) == ("over-budget", 2, 2)
+
+
+@pytest.mark.anyio
 async def test_one_candidate_at_least_must_fit(pool: Callable[..., list[Candidate]], scripted: type) -> None:
-    """When not even rank 1 fits, the stage fails before it asks anyone; it does not skip to a shorter text."""
+    """When not one of them fits, the stage fails before it asks anyone."""
     generator = scripted(AssertionError("nobody is asked"))
     reranker = Listwise(generator, ListwiseSettings(max_prompt_tokens=2000))
     with pytest.raises(RerankError, match="max_prompt_tokens = 2000") as caught:
-        await reranker.rerank("q", pool(["密" * 2700, "short"]), 1)
+        await reranker.rerank("q", pool(["密" * 2700, "长" * 2700]), 1)
     assert (caught.value.code, caught.value.usage, generator.asked) == ("over-budget", None, [])
     assert "密" not in str(caught.value)
 
@@ -117,18 +138,17 @@ async def test_one_candidate_at_least_must_fit(pool: Callable[..., list[Candidat
 async def test_no_text_is_ever_changed(
     texts: list[str], budget: int, pool: Callable[..., list[Candidate]], scripted: type, ranks: Callable[..., dict[str, Any]]
 ) -> None:
-    """What the model sees is each text to the last character, or not at all; the missing ones are counted."""
+    """What the model sees is a text to the last character, or not at all; the missing ones are counted."""
     generator = scripted(ranks(1))
     reranker = Listwise(generator, ListwiseSettings(max_prompt_tokens=budget))
-    if prompt_tokens(data_of("q", entries(texts)[:1], 1)) > budget:
+    if all(estimated("q", [entry], 1) > budget for entry in entries(texts)):
         with pytest.raises(RerankError, match="do not fit"):
             await reranker.rerank("q", pool(texts), 1)
         return
     decision = await reranker.rerank("q", pool(texts), 1)
     ((_, data, _),) = generator.asked
-    shown = [entry["text"] for entry in data["candidates"]]
-    assert shown == texts[: len(shown)]
-    assert decision.unseen_count == len(texts) - len(shown)
+    assert all(entry["text"] == texts[entry["rank"] - 1] for entry in data["candidates"])
+    assert decision.unseen_count == len(texts) - len(data["candidates"])
     assert (decision.partial == "over-budget") == (decision.unseen_count > 0)
     assert prompt_tokens(data) <= budget
 
@@ -136,4 +156,6 @@ async def test_no_text_is_ever_changed(
 def test_the_self_check_fits_the_smallest_budget() -> None:
     """A probe under any setting judges its whole pool."""
     for sample in SAMPLES:
-        assert fitting(sample.query, entries(list(sample.texts.values())), 2, MIN_PROMPT_TOKENS) == len(sample.texts)
+        assert fitting(sample.query, entries(list(sample.texts.values())), 2, MIN_PROMPT_TOKENS) == tuple(
+            range(len(sample.texts))
+        )

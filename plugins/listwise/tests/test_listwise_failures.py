@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from typing import Any
 
@@ -142,3 +143,33 @@ async def test_a_cancellation_counts_when_a_generator_hides_it(pool: Pool) -> No
     with anyio.fail_after(30), pytest.raises(RerankError) as caught:
         await Listwise(Hiding(), ListwiseSettings(deadline=0.01)).rerank("q", pool(["a"]), 1)
     assert caught.value.code == "deadline"
+
+
+@pytest.mark.anyio
+async def test_a_cancellation_that_nobody_asked_for_is_a_failure(pool: Pool, scripted: type, anyio_backend: str) -> None:
+    """A generator whose own inner task was cancelled fails the stage with a cost; the search is not taken for cancelled."""
+    if anyio_backend != "asyncio":
+        pytest.skip("trio lets nobody raise a cancellation")
+    with pytest.raises(RerankError, match=r"scripted\.v1.*nobody had cancelled") as caught:
+        await Listwise(scripted(None, waits=_stray)).rerank("q", pool(["a"]), 1)
+    assert (caught.value.code, caught.value.usage) == ("cancelled", Usage(1, 1, None, None))
+
+
+async def _stray() -> None:
+    task = asyncio.ensure_future(asyncio.sleep(0))
+    task.cancel()
+    await task
+
+
+@pytest.mark.anyio
+async def test_what_ends_the_program_passes_as_it_is(pool: Pool) -> None:
+    """Ctrl-C while a model thinks is neither an error of the stage nor wrapped in a group."""
+
+    class Interrupted:
+        policy_id = "interrupted.v1"
+
+        async def generate(self, *_: Any) -> Generation:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        await Listwise(Interrupted()).rerank("q", pool(["a"]), 1)

@@ -57,7 +57,7 @@ def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]
         yield {name: f"http://127.0.0.1:{port}" for name, port in ports.items()}
 
 
-async def with_gate(url: str, path: Path, work: Any) -> Any:
+async def with_gate(url: str, path: Path, work: Any, **options: Any) -> Any:
     """Return what `work` makes of an open composition."""
     overrides = {
         "use": {
@@ -68,7 +68,7 @@ async def with_gate(url: str, path: Path, work: Any) -> Any:
         },
         "settings": {
             "sqlite.store": {"path": str(path / "memory.db")},
-            "hosted.generator": {"base_url": url, "model": "gpt-4o", "retries": 0},
+            "hosted.generator": {"base_url": url, "model": "gpt-4o", "retries": 0, **options},
         },
     }
     with anyio.fail_after(60):
@@ -77,8 +77,8 @@ async def with_gate(url: str, path: Path, work: Any) -> Any:
             return await work(opened)
 
 
-async def searched(url: str, path: Path, query: str) -> SearchPage:
-    page: SearchPage = await with_gate(url, path, lambda opened: opened.search(query))
+async def searched(url: str, path: Path, query: str, **options: Any) -> SearchPage:
+    page: SearchPage = await with_gate(url, path, lambda opened: opened.search(query), **options)
     return page
 
 
@@ -138,15 +138,25 @@ async def test_valid_json_with_bad_ranks(
         ("coffee, who is text", "wrong-schema", Usage(1, 1, 300, 8)),
         ("coffee, who is cut", "cut-answer", Usage(1, 1, 300, 8)),
         ("coffee, who is busy", "rate-limited", Usage(1, 1, 0, 0)),
-        ("coffee, who is unknown to it", "prose", None),
     ],
 )
 async def test_fixed_bad_answers_fail_the_search(
-    query: str, code: str, usage: Usage | None, servers: dict[str, str], tmp_path: Path
+    query: str, code: str, usage: Usage, servers: dict[str, str], tmp_path: Path
 ) -> None:
-    """Case 35: text for numbers, a cut answer, 429, and the prose that stubllm has for what it does not know."""
+    """Case 35: text for numbers, a cut answer, 429."""
     with pytest.raises(RerankError) as caught:
         await searched(servers["stubllm"], tmp_path, query)
+    assert (caught.value.code, caught.value.usage) == (code, usage)
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(("schema_as", "code"), [("native", "wrong-schema"), ("prompt", "prose")])
+async def test_what_a_server_says_when_it_knows_no_answer(
+    schema_as: str, code: str, servers: dict[str, str], tmp_path: Path
+) -> None:
+    """Case 37: stubllm has a sentence for it, which it wraps into JSON of its own where a JSON schema is asked for."""
+    with pytest.raises(RerankError) as caught:
+        await searched(servers["stubllm"], tmp_path, "coffee, who is unknown to it", schema_as=schema_as)
     assert caught.value.code == code
-    if usage is not None:
-        assert caught.value.usage == usage
+    assert caught.value.usage is not None
+    assert (caught.value.usage.calls, caught.value.usage.requests) == (1, 1)

@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from narrowgate.decisions import Usage
+from narrowgate.errors import RerankError
 from narrowgate.values.search import Candidate
 from narrowgate_listwise import INSTRUCTIONS, POLICY, PROMPT_VERSION, SCHEMA, Listwise, ListwiseSettings
 
@@ -190,6 +191,54 @@ async def test_the_contract_of_the_seam_holds_for_every_list_of_integers(
     else:
         assert chosen == tuple(range(1, limit + 1))
     assert decision.usage.calls == 1
+
+
+ANY_JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-2, 10) | st.floats() | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=6) | st.dictionaries(st.just("selected_ranks") | st.text(max_size=8), inner),
+    max_leaves=12,
+)
+NEAR_MISSES = st.lists(st.integers(-2, 10) | st.sampled_from([True, 1.0, "1", None]), max_size=6).map(
+    lambda values: {"selected_ranks": values}
+)
+
+
+@pytest.mark.anyio
+@given(said=ANY_JSON | NEAR_MISSES, texts=st.lists(st.text(max_size=20), min_size=1, max_size=6), limit=st.integers(1, 6))
+async def test_whatever_a_model_was_talked_into_only_ranks_come_out(
+    said: Any, texts: list[str], limit: int, pool: Pool, scripted: type
+) -> None:
+    """Any JSON for an answer: refused with its cost, or distinct places of the pool; and twice the same gives the same."""
+    limit = min(limit, len(texts))
+    outcomes: list[Any] = []
+    for _ in range(2):
+        try:
+            outcomes.append(await Listwise(scripted(said)).rerank("q", pool(texts), limit))
+        except RerankError as error:
+            outcomes.append((error.code, error.usage, str(error)))
+    assert outcomes[0] == outcomes[1]
+    is_answer = isinstance(said, dict) and said.keys() == {"selected_ranks"} and isinstance(said["selected_ranks"], list)
+    if is_answer and all(type(rank) is int for rank in said["selected_ranks"]):
+        chosen = outcomes[0].selected_ranks
+        assert len(set(chosen)) == len(chosen) <= limit
+        assert set(chosen) <= set(range(1, len(texts) + 1))
+    else:
+        assert outcomes[0][:2] == ("invalid-answer", Usage(1, 1, 100, 5))
+
+
+@pytest.mark.anyio
+@given(texts=st.lists(st.text(max_size=60), min_size=1, max_size=5), query=st.text(max_size=30))
+async def test_no_text_gets_out_of_its_place(texts: list[str], query: str, pool: Pool, scripted: type, ranks: Ranks) -> None:
+    """Whatever they hold, instructions and schema stay to the letter, and the data reads back as exactly these texts."""
+    generator = scripted(ranks(1))
+    await Listwise(generator).rerank(query, pool(texts), 1)
+    ((instructions, data, schema),) = generator.asked
+    assert (instructions, schema) == (INSTRUCTIONS, SCHEMA)
+    assert json.loads(json.dumps(data)) == {
+        "query": query,
+        "max_results": 1,
+        "candidates": [{"rank": rank, "text": text} for rank, text in enumerate(texts, 1)],
+    }
 
 
 @pytest.mark.anyio

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Container, Iterable
 from typing import Any
 
 import attrs
@@ -16,7 +17,7 @@ class Selection:
     """The usable part of an answer.
 
     Attributes:
-        ranks: distinct ranks of 1..n in the model's order, at most the limit.
+        ranks: distinct ranks of candidates that were shown, in the model's order, at most the limit.
         discarded: how many ranks were passed over as repeated or out of range before the limit was reached.
     """
 
@@ -43,12 +44,12 @@ def ranks_of(value: Any) -> list[int]:
     return ranks
 
 
-def normalised(ranks: list[int], shown: int, limit: int) -> Selection:
+def normalised(ranks: Iterable[int], shown: Container[int], limit: int) -> Selection:
     """Return the first `limit` ranks that name something, each once.
 
     Args:
         ranks: the model's integers.
-        shown: how many candidates it was shown, >= 1; a rank beyond was never seen and names nothing.
+        shown: the ranks of the candidates it was shown; any other names nothing, whatever the pool holds in that place.
         limit: the most ranks wanted, >= 1. What follows once they are found is neither used nor counted.
     """
     kept: dict[int, None] = {}
@@ -56,7 +57,7 @@ def normalised(ranks: list[int], shown: int, limit: int) -> Selection:
     for rank in ranks:
         if len(kept) == limit:
             break
-        if 1 <= rank <= shown and rank not in kept:
+        if rank in shown and rank not in kept:
             kept[rank] = None
         else:
             discarded += 1

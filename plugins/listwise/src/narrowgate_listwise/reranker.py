@@ -65,8 +65,8 @@ class Listwise:
 
         Raises:
             ValueError: bounds.
-            RerankError: the generator failed, its answer is not of the schema (`invalid-answer`), not even the first
-                candidate fits the budget (`over-budget`), or the deadline passed (`deadline`). Carries the cost so far.
+            RerankError: the generator failed, its answer is not of the schema (`invalid-answer`), not one candidate fits the
+                budget (`over-budget`), or the deadline passed (`deadline`). Carries the cost so far.
         """
         if not candidates:
             raise ValueError("candidates must hold at least one")
@@ -75,14 +75,15 @@ class Listwise:
         if any(candidate.rank != place for place, candidate in enumerate(candidates, 1)):
             raise ValueError("candidates must come in coarse order, with ranks 1, 2, ...")
         entries = [entry_of(candidate) for candidate in candidates]
-        shown = fitting(query, entries, limit, self._settings.max_prompt_tokens)
+        shown = [entries[place] for place in fitting(query, entries, limit, self._settings.max_prompt_tokens)]
         if not shown:
             raise RerankError(
-                "the query and the first candidate do not fit into max_prompt_tokens = "
+                "the query and any one of the candidates do not fit into max_prompt_tokens = "
                 f'{self._settings.max_prompt_tokens}: raise it in [settings."listwise.select"]',
                 code=OVER_BUDGET,
             )
-        generation = await self._generate(data_of(query, entries[:shown], min(limit, shown)))
+        seen = frozenset(entry["rank"] for entry in shown)
+        generation = await self._generate(data_of(query, shown, min(limit, len(shown))))
         try:
             ranks = ranks_of(generation.value)
         except InvalidAnswerError as error:
@@ -92,21 +93,33 @@ class Listwise:
                 generation.usage,
                 INVALID_ANSWER,
             ) from None
-        return self._decision(ranks, shown, len(candidates), limit, generation.usage)
+        return self._decision(ranks, seen, len(candidates), limit, generation.usage)
 
     async def _generate(self, data: Mapping[str, Any]) -> Generation:
         generator, deadline = self._generator, self._settings.deadline
-        with anyio.move_on_after(deadline):
+        answers: list[object] = []
+        failures: list[BaseException] = []
+
+        async def ask() -> None:
             try:
-                generation: object = await generator.generate(INSTRUCTIONS, data, SCHEMA)
-            except Exception as error:
-                # A generator may turn a cancellation into an error of its own; the cancellation still counts.
-                await checkpoint_if_cancelled()
-                # Only our own errors promise a message without content.
-                what = f": {error}" if isinstance(error, NarrowgateError) else f" with {type(error).__name__}"
-                raise RerankError(
-                    f"generator {generator.policy_id!r} failed{what}", cost_of(error, 1), code_of(error)
-                ) from error
+                answers.append(await generator.generate(INSTRUCTIONS, data, SCHEMA))
+            except (anyio.get_cancelled_exc_class(), GeneratorExit):
+                raise
+            except BaseException as error:  # noqa: BLE001 - raised below, where no group wraps it
+                failures.append(error)
+
+        with anyio.move_on_after(deadline):
+            async with anyio.create_task_group() as group:
+                group.start_soon(ask)
+            # A generator may turn a cancellation into an error of its own; the cancellation still counts.
+            await checkpoint_if_cancelled()
+            if failures:
+                raise self._failed(failures[0])
+            if not answers:
+                # On asyncio, whoever awaits a task that somebody cancelled is told CancelledError, as if it were its own.
+                text = f"generator {generator.policy_id!r} ended as cancelled, and nobody had cancelled it"
+                raise RerankError(text, unreported(1), "cancelled")
+            (generation,) = answers
             if not isinstance(generation, Generation) or not is_usage(generation.usage):
                 raise RerankError(
                     f"generator {generator.policy_id!r} must answer with a Generation and its Usage",
@@ -121,8 +134,17 @@ class Listwise:
             DEADLINE,
         )
 
-    def _decision(self, ranks: list[int], shown: int, pool: int, limit: int, usage: Usage) -> RerankDecision:
-        selection = normalised(ranks, shown, limit)
+    def _failed(self, error: BaseException) -> BaseException:
+        if not isinstance(error, Exception):
+            return error
+        # Only our own errors promise a message without content.
+        what = f": {error}" if isinstance(error, NarrowgateError) else f" with {type(error).__name__}"
+        failure = RerankError(f"generator {self._generator.policy_id!r} failed{what}", cost_of(error, 1), code_of(error))
+        failure.__cause__ = error
+        return failure
+
+    def _decision(self, ranks: list[int], seen: frozenset[int], pool: int, limit: int, usage: Usage) -> RerankDecision:
+        selection = normalised(ranks, seen, limit)
         nothing_kept = not ranks
         unusable = bool(ranks) and not selection.ranks
         fallback = unusable or (nothing_kept and self._settings.on_none_relevant == "coarse")
@@ -132,6 +154,6 @@ class Listwise:
             discarded_rank_count=selection.discarded,
             used_fallback=fallback,
             nothing_kept=nothing_kept,
-            partial=OVER_BUDGET if shown < pool else None,
-            unseen_count=pool - shown,
+            partial=OVER_BUDGET if len(seen) < pool else None,
+            unseen_count=pool - len(seen),
         )

@@ -19,7 +19,7 @@ class ListwiseSettings:
         on_none_relevant: what is returned when the model answers that no candidate helps: nothing (`empty`), or the `coarse`
             head, marked as a fallback. The page says `none_relevant` either way.
         max_prompt_tokens: the longest prompt in tokens, estimated from above, 2000 or more. Candidates that do not fit are
-            left out whole, from the end of the pool, and the page says `partial`.
+            left out whole, from the end of the pool, as is one that would not fit even alone; the page says `partial`.
         deadline: seconds for the whole stage, finite and > 0. Below the search's own deadline (30 s by default), so that a
             model that hangs fails this stage, by its role's rule, and not the whole search; above the generator's own (25 s
             by default for `hosted.generator`), whose failure says what it cost.
