@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -115,18 +114,6 @@ def test_check_shows_where_the_settings_lead() -> None:
     rows = {row.key: row.value for row in found.composition.describe()}
     assert rows["facts.hosted.chat-decision.url"] == "https://gateway.example/v1/chat/completions?key=***"
     assert rows["facts.hosted.chat-decision.wire"] == "chat"
-
-
-def test_the_examples_of_the_readme_run(tmp_path: Path) -> None:
-    """As they stand, with the key in the environment that they name."""
-    text = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8").partition("## Language models")[2]
-    examples = re.findall(r"^```toml\n(.*?)^```", text.partition("\n## ")[0], re.MULTILINE | re.DOTALL)
-    assert len(examples) == 2
-    for example in examples:
-        file = tmp_path / "narrowgate.toml"
-        file.write_text(example, encoding="utf-8")
-        found = diagnose(load_config(file, env={"OPENAI_API_KEY": "k-1"}))
-        assert [item for item in found.problems if item.severity == "error"] == []
 
 
 def test_a_secret_is_shown_nowhere() -> None:

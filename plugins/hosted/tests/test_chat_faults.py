@@ -9,11 +9,11 @@ from typing import Any
 import anyio
 import pytest
 from chat_fakes import SCHEMA, WIRES, deciding, generating, reply
+from server_faults import EXPECTED
 
-from narrowgate.decisions import DecisionOutcome, DecisionRequest, FailOpen, Usage
+from narrowgate.decisions import NO_USAGE, DecisionOutcome, DecisionRequest, FailOpen, Usage
 from narrowgate.errors import DecisionError, GenerationError, RecallError
 from narrowgate.values.secret import Secret
-from narrowgate_http import CURES
 from narrowgate_http.testing import ALL_FAULTS, Answer, FaultServer, fault_server, without_waits
 
 pytestmark = pytest.mark.anyio
@@ -22,43 +22,6 @@ SECRET = "k-0123456789abcdef"
 REQUEST = DecisionRequest("test.kind", "Does it mention ivy?", "ivy covers the lighthouse", ("lighthouse",))
 DATA = {"subject": "ivy covers the lighthouse"}
 
-CODES = {
-    "refused": "unreachable",
-    "dns": "dns",
-    "tls-plain-text": "tls",
-    "tls-unknown-authority": "tls",
-    "401": "unauthorised",
-    "402": "payment",
-    "403": "forbidden",
-    "404": "not-found",
-    "413": "too-large",
-    "422": "bad-request",
-    "429-seconds": "rate-limited",
-    "429-date": "rate-limited",
-    "429-ms": "rate-limited",
-    "429-plain": "rate-limited",
-    "500": "server-error",
-    "503": "overloaded",
-    "529": "overloaded",
-    "empty-body": "empty-body",
-    "html-body": "not-json",
-    "slow-first-byte": "timeout",
-    "slow-trickle": "timeout",
-    "cut-body": "cut",
-    "wrong-content-type": "wrong-shape",
-    "huge-body": "response-too-large",
-    "huge-body-unannounced": "response-too-large",
-    "wrong-shape": "wrong-shape",
-    "nan": "non-finite",
-    "redirect": "redirect",
-    "closed": "cut",
-}
-"""Fault -> code, for every wire and both components."""
-
-NEVER_SENT = ("refused", "dns", "tls-plain-text", "tls-unknown-authority")
-FREE = ("401", "402", "403", "404", "413", "422", "429-seconds", "429-date", "429-ms", "429-plain", "500", "503", "529")
-"""Faults at which a server says itself that it did nothing, so that no tokens were spent."""
-
 
 def quick(fault: str) -> dict[str, Any]:
     """Return settings: the time limit is short only where it is the fault's end, so that no machine is too slow."""
@@ -66,26 +29,17 @@ def quick(fault: str) -> dict[str, Any]:
     return {"timeout": 0.5 if slow else 20.0, "deadline": 25.0, "retries": 1, "api_key": Secret(SECRET)}
 
 
-def test_every_fault_has_its_code() -> None:
-    """A fault that is added to the list gets an entry here."""
-    assert sorted(CODES) == sorted(ALL_FAULTS)
-    assert set(CODES.values()) <= set(CURES)
-
-
 async def _failure(fault: str, ask: Callable[[str], Awaitable[Any]], kind: type[RecallError], calls: int = 1) -> RecallError:
     with fault_server(fault) as server, without_waits(), anyio.fail_after(60):
         with pytest.raises(kind) as caught:
             await ask(server.url)
         await server.deserted()
-        sent = len(server.requests)
+    code, requests, unknown = EXPECTED[fault]
+    assert len(server.requests) == requests
     error: RecallError = caught.value
-    assert error.code == CODES[fault]
-    assert error.usage is not None
-    if fault in NEVER_SENT:
-        assert error.usage == Usage()
-    else:
-        tokens = 0 if fault in FREE or fault == "redirect" else None
-        assert error.usage == Usage(calls, sent, tokens, tokens)
+    tokens = None if unknown else 0
+    assert error.code == code
+    assert error.usage == (Usage(calls, requests, tokens, tokens) if requests else NO_USAGE)
     told = f"{error}{error.__cause__}"
     assert not re.search(f"ivy|lighthouse|{SECRET}", told)
     assert f"[{error.code}]" in str(error)
@@ -122,7 +76,7 @@ async def test_an_advisory_role_abstains_and_says_so(fault: str) -> None:
     with fault_server(fault) as server, without_waits(), anyio.fail_after(60):
         async with deciding(server.url, **quick(fault)) as backend:
             result = await FailOpen(backend).evaluate(REQUEST)
-        assert result.usage.requests == (0 if fault in NEVER_SENT else len(server.requests))
+        assert result.usage.requests == EXPECTED[fault][1] == len(server.requests)
     assert (result.outcome, result.used_fallback) == (DecisionOutcome.ABSTAIN, True)
 
 

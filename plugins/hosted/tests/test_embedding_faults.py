@@ -2,58 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 import anyio
 import pytest
 from embedding_parts import TEXTS, listed, opened, vector_of
+from server_faults import EXPECTED
 
 from narrowgate.decisions import NO_USAGE, Usage
 from narrowgate.errors import EmbeddingError
 from narrowgate_http.testing import ALL_FAULTS, FAULTS, Answer, FaultServer, fault_server, without_waits
 
 pytestmark = pytest.mark.anyio
-
-RETRIED: Final = 2
-"""Attempts in these tests: one more than the first."""
-
-# fault -> (code, attempts that reach the server, whether tokens may have been used that nobody reported)
-EXPECTED: Final[dict[str, tuple[str, int, bool]]] = {
-    "refused": ("unreachable", 0, False),
-    "dns": ("dns", 0, False),
-    "tls-plain-text": ("tls", 0, False),
-    "tls-unknown-authority": ("tls", 0, False),
-    "401": ("unauthorised", 1, False),
-    "402": ("payment", 1, False),
-    "403": ("forbidden", 1, False),
-    "404": ("not-found", 1, False),
-    "413": ("too-large", 1, False),
-    "422": ("bad-request", 1, False),
-    "429-seconds": ("rate-limited", RETRIED, False),
-    "429-date": ("rate-limited", RETRIED, False),
-    "429-ms": ("rate-limited", RETRIED, False),
-    "429-plain": ("rate-limited", RETRIED, False),
-    "500": ("server-error", RETRIED, False),
-    "503": ("overloaded", RETRIED, False),
-    "529": ("overloaded", RETRIED, False),
-    "empty-body": ("empty-body", 1, True),
-    "html-body": ("not-json", 1, True),
-    "slow-first-byte": ("timeout", RETRIED, True),
-    "slow-trickle": ("timeout", RETRIED, True),
-    "cut-body": ("cut", RETRIED, True),
-    "wrong-content-type": ("wrong-shape", 1, True),
-    "huge-body": ("response-too-large", 1, True),
-    "huge-body-unannounced": ("response-too-large", 1, True),
-    "wrong-shape": ("wrong-shape", 1, True),
-    "nan": ("non-finite", 1, True),
-    "redirect": ("redirect", 1, False),
-    "closed": ("cut", RETRIED, True),
-}
-
-
-def test_no_fault_is_left_out() -> None:
-    """The list of the fault server is this one."""
-    assert set(EXPECTED) == set(ALL_FAULTS)
 
 
 @pytest.mark.parametrize("query", [True, False], ids=["query", "document"])
@@ -63,7 +21,7 @@ async def test_a_fault_has_its_code_and_its_cost(name: str, query: bool) -> None
     code, requests, unknown = EXPECTED[name]
     slow = 0.2 if name.startswith("slow") else 20.0
     with fault_server(name) as server, without_waits():
-        async with opened(server.url, allow_http=True, retries=RETRIED - 1, timeout=slow) as embedder:
+        async with opened(server.url, allow_http=True, retries=1, timeout=slow) as embedder:
             with anyio.fail_after(60), pytest.raises(EmbeddingError) as caught:
                 await embedder.embed(TEXTS, query=query)
         assert len(server.requests) == requests
