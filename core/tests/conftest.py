@@ -1,4 +1,4 @@
-"""What all tests of the core share."""
+"""What all tests of the core share, and the helper modules beside them."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ import pytest
 from hypothesis import settings
 
 from narrowgate.host.discovery import Discovery
+
+sys.path.insert(0, str(Path(__file__).parent))  # for the helper modules
 
 # Derandomised: a red run is red again. No deadline: the machine's load is no property of the code.
 settings.register_profile("narrowgate", derandomize=True, deadline=None)

@@ -314,4 +314,6 @@ def _criteria(value: Any) -> PromotionCriteria:
     try:
         return PromotionCriteria(**table)
     except ValueError as error:
-        raise _FaultError(str(error.args[0])[:120], "correct the value") from None
+        text = str(error.args[0])[:120]
+        key = next((name for name in table if f"'{name}'" in text), "")
+        raise _FaultError(text, "correct the value", key) from None
