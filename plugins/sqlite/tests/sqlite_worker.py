@@ -10,12 +10,21 @@ import os
 import sys
 import time
 import traceback
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import anyio
 import anyio._backends._asyncio  # while there is one thread
+import attrs
 import numpy as np  # noqa: F401 - imported once, before the forks
+from held_parts import NOON, draft
 from sqlite_parts import HashEmbedder, opened, put
+
+from narrowgate.errors import EntryReferenceError
+from narrowgate.memory.service import MemoryService
+from narrowgate.values.held import WriteRuling
 
 
 def say(*words: object) -> None:
@@ -74,7 +83,62 @@ async def both(path: Path, tag: str, turns: str, seconds: str) -> None:
         say("turns", turn)
 
 
-TASKS = {"append": append, "endless": endless, "both": both}
+async def hold_all(path: Path, count: str) -> None:
+    """Hold the same writes as every other process that does this; release the even ones, reject the odd ones."""
+    async with opened(path) as part:
+        done = 0
+        for number in range(int(count)):
+            (entry,) = await part.store.hold([draft(f"held {number}")])
+            decide = part.store.release_held if number % 2 == 0 else part.store.reject_held
+            with suppress(EntryReferenceError):  # the other process was first
+                await decide(entry.held_id, now=NOON)
+                done += 1
+        say("decided", done)
+
+
+class Holding:
+    """A gate that holds every other item of a batch."""
+
+    in_shadow, may_hold = False, True
+
+    def begin(self, memory: str, operations: Any) -> Holding:
+        """Take a batch."""
+        self.memory, self.operations = memory, operations
+        return self
+
+    async def rule(self, places: Sequence[int]) -> dict[int, WriteRuling]:
+        """Hold what stands at an odd place."""
+        held = WriteRuling(action="hold", code="insufficient_coverage", reason="odd")
+        return {place: held if place % 2 else WriteRuling() for place in places}
+
+    def drafts(self, bases: Mapping[int, Any]) -> tuple[Any, ...]:
+        """Return the items for the queue."""
+        return tuple(
+            attrs.evolve(draft("stands in", place=place), put=self.operations[place], base=base)
+            for place, base in bases.items()
+        )
+
+    async def settled(self, outcomes: Sequence[Any]) -> None:
+        """Nothing is observed here."""
+
+    async def ended(self, how: str, kept: Any) -> None:
+        """Nothing is observed here."""
+
+
+async def guarded(path: Path) -> None:
+    """Remember batch after batch past a gate, and say when each begins and when it is acknowledged."""
+    async with opened(path) as part:
+        memory = MemoryService(part.store, None, Holding(), part.store)
+        number = 0
+        while True:
+            number += 1
+            say("begin", number)
+            receipt = await memory.remember("m", [f"batch {number} place {place}" for place in range(6)])
+            assert [item.status for item in receipt.items] == ["added", "held"] * 3
+            say("ack", number)
+
+
+TASKS = {"append": append, "endless": endless, "both": both, "hold_all": hold_all, "guarded": guarded}
 
 
 def main() -> None:

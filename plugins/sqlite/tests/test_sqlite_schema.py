@@ -6,11 +6,13 @@ from pathlib import Path
 
 import apsw
 import pytest
+from held_parts import NOON, draft
 from sqlite_parts import opened, put
 
-from narrowgate.recall.analysis import ANALYSER_VERSION
+from narrowgate.recall.analysis import ANALYSER_VERSION, index_terms
 from narrowgate_sqlite._engine import open_engine
-from narrowgate_sqlite._schema import MIGRATIONS, SCHEMA_VERSION, get_meta, set_meta
+from narrowgate_sqlite._rows import key_of
+from narrowgate_sqlite._schema import MIGRATIONS, SCHEMA_VERSION, SHIFT, get_meta, migrate, set_meta
 
 pytestmark = pytest.mark.anyio
 
@@ -68,3 +70,41 @@ async def test_a_new_file_runs_all_steps(file: Path):
     engine = open_engine(file, 1.0, ANALYSER_VERSION, (*MIGRATIONS, add_column, add_mark))
     assert await engine.read(lambda reader: get_meta(reader.db, "mark")) == "there"
     engine.close()
+
+
+async def test_a_file_of_the_first_release_is_brought_up_to_date(file: Path):
+    """A file with the tables of schema version 1 keeps its entries, gets a held queue, and takes part in both at once."""
+    old = apsw.Connection(str(file))
+    old.execute(Path(__file__).with_name("schema_1.sql").read_text(encoding="utf-8"))
+    set_meta(old, "analyser", ANALYSER_VERSION)
+    number = 1 << SHIFT | 1
+    old.execute("INSERT INTO memories VALUES (1, 'm', 1, 2, 1, 0, 0)")
+    old.execute("INSERT INTO revisions VALUES (1, 1, ?)", (number,))
+    content = put("written long ago").content
+    old.execute("INSERT INTO entries VALUES (?, 1, 'E1', ?, 1, 1, ?)", (number, number, key_of(content)))
+    old.execute(
+        "INSERT INTO versions (id, entry, number, revision, at, kind, digest, text) VALUES (?, ?, 1, 1, 0, 'note', ?, ?)",
+        (number, number, bytes.fromhex(content.digest), content.text),
+    )
+    old.execute("INSERT INTO lexical (rowid, terms) VALUES (?, ?)", (number, " ".join(index_terms(content.text))))
+    assert old.pragma("user_version") == 1
+    old.close()
+    for _ in range(2):
+        async with opened(file) as part:
+            assert (await part.store.health())["schema_version"] == SCHEMA_VERSION
+            assert await part.texts(await part.words("written")) == ["written long ago"]
+            (entry,) = await part.store.hold([draft("new and held")])
+            assert await part.store.held(now=NOON) == (entry,)
+            assert (await part.commit([put("written long ago")])).items[0].status == "unchanged"
+
+
+def test_the_tables_of_the_first_release_are_those_of_its_migration():
+    """What the test above starts from is what the first step makes: a published step never changes."""
+    made, kept = apsw.Connection(":memory:"), apsw.Connection(":memory:")
+    migrate(made, MIGRATIONS[:1])
+    kept.execute(Path(__file__).with_name("schema_1.sql").read_text(encoding="utf-8"))
+    schemas = [db.execute("SELECT type, name, sql FROM sqlite_schema ORDER BY name").fetchall() for db in (made, kept)]
+    assert schemas[0] == schemas[1]
+    assert made.pragma("application_id") == kept.pragma("application_id") != 0
+    made.close()
+    kept.close()

@@ -53,10 +53,10 @@ class HeldDraft:
 
     @property
     def key(self) -> str:
-        """64 lowercase hex digits that are equal for the same write on the same evidence under the same policy."""
+        """64 lowercase hex digits, equal for the same write on the same evidence, policy and version that it would revise."""
         put = self.put
         cited = [(item.ref, item.text) for item in put.evidence]
-        fields = (self.fingerprint, self.memory, put.entry, put.expected_version, put.content.digest, cited)
+        fields = (self.fingerprint, self.memory, put.entry, put.expected_version, self.base, put.content.digest, cited)
         return hashlib.sha256(b"narrowgate:held:v1\0" + json.dumps(fields, ensure_ascii=True).encode()).hexdigest()
 
 
