@@ -171,6 +171,38 @@ REPLIES: Final = (
 )
 
 
+@given(st.data(), st.dictionaries(st.integers(0, 9), st.floats(-1e6, 1e6) | st.integers(-9, 9), min_size=1))
+def test_a_sound_answer_is_read_as_it_is(data: st.DataObject, scores: dict[int, float]) -> None:
+    """In any order, at any of the places, under any of the names, with whatever beside it: exactly these scores."""
+    results = [
+        {
+            "index": index,
+            data.draw(st.sampled_from(["relevance_score", "score", "logit"])): score,
+            **data.draw(st.dictionaries(st.sampled_from(["document", "text", "id", "object"]), JSON, max_size=2)),
+        }
+        for index, score in data.draw(st.permutations(list(scores.items())))
+    ]
+    beside = data.draw(st.dictionaries(st.sampled_from(["id", "usage", "meta", "model", "created"]), JSON, max_size=3))
+    places = ["results", "data", "rankings"]
+    answers = [results, *({**beside, place: results} for place in places), {**beside, "output": {"results": results}}]
+    assert scores_in(data.draw(st.sampled_from(answers)), 10) == scores
+
+
+@given(
+    st.data(),
+    st.dictionaries(st.integers(0, 9), st.floats(-1e6, 1e6), min_size=1),
+    st.sampled_from([-1, 10, 1.0, True, "1", None]),
+)
+def test_one_bad_result_refuses_the_whole_answer(data: st.DataObject, scores: dict[int, float], bad: Any) -> None:
+    """Case 17: wherever it stands among sound ones; a place twice is as bad as one that does not exist."""
+    results: list[dict[str, Any]] = [{"index": index, "score": score} for index, score in scores.items()]
+    again = data.draw(st.sampled_from([bad, *scores]))
+    results.insert(data.draw(st.integers(0, len(results))), {"index": again, "score": 0.5})
+    with pytest.raises(ReplyError) as caught:
+        scores_in({"results": results}, 10)
+    assert caught.value.reason in ("index-range", "index-type", "index-repeated")
+
+
 @given(REPLIES)
 def test_any_json_is_a_partial_set_of_scores_or_refused(answer: Any) -> None:
     """Case 17 for its whole kind: places that exist, finite scores, at least one; never another exception."""
