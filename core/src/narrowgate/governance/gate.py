@@ -10,6 +10,7 @@ from typing import Final
 import attrs
 
 from narrowgate.decisions import NO_USAGE, DecisionOutcome, DecisionRequest, DecisionResult, FailOpen, checked_many
+from narrowgate.decisions.answers import INVALID_ANSWER
 from narrowgate.governance.consumers import CONSUMERS, Consumer
 from narrowgate.governance.fingerprint import fingerprint
 from narrowgate.governance.privacy import Projection, project
@@ -24,9 +25,11 @@ REMEMBERED: Final = 10_000
 """Judgements that a gate remembers by content, for the rule that does not ask twice."""
 
 PARSE_CODES: Final = frozenset(
-    {"wrong-shape", "wrong-schema", "not-json", "non-finite", "empty-body", "prose", "cut-answer", "no-answer", "no-verdict"}
+    {INVALID_ANSWER, "empty-body", "not-json", "non-finite", "wrong-shape"}
+    | {"cut-answer", "cut-prompt", "no-answer", "prose", "wrong-ids", "wrong-schema"}
 )
-"""Failure codes that mean: the backend answered, and the answer is no verdict."""
+"""Failure codes that mean: the backend answered, and the answer is no verdict. What breaks the contract of the port, what an
+HTTP client cannot read as JSON of the right shape, and what a language model wrote in place of an answer."""
 
 
 @attrs.frozen
