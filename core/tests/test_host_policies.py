@@ -1,0 +1,314 @@
+"""`[policies]`: which policies take part, where they are found, and what stops the start."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import attrs
+import pytest
+from policy_parts import WHOLE, write
+
+from narrowgate import Diagnosis, diagnose, load_config
+from narrowgate.governance.builtin import BUILT_IN
+from narrowgate.governance.files import read_policy
+from narrowgate.governance.fingerprint import fingerprint
+from narrowgate.governance.lockfile import write_lock
+from narrowgate.governance.records import PromotionRecord, append_record
+from narrowgate.host.discovery import Discovery
+from narrowgate.host.policies import policies_of
+from narrowgate.values.assessment import GateMode
+
+Install = Callable[..., str]
+Scan = Callable[..., Discovery]
+
+PARTS = """
+PLUGIN = Plugin("{id}", (1, 1))
+@hookimpl
+def narrowgate_entry_stores():
+    return [Component("{id}.store", Seam.ENTRY_STORE, "s", build, offers=frozenset({"held-queue"}))]
+@hookimpl
+def narrowgate_decision_backends():
+    far = Component("{id}.far", Seam.DECISION_BACKEND, "s", build, locality=Locality.HOSTED)
+    near = Component("{id}.near", Seam.DECISION_BACKEND, "s", build, locality=Locality.LOOPBACK)
+    return [Component("{id}.judge", Seam.DECISION_BACKEND, "s", build), near, far]
+@hookimpl
+def narrowgate_local_rules():
+    return [Component("{id}.short", Seam.LOCAL_RULE, "s", build)]
+@hookimpl
+def narrowgate_sanitisers():
+    return [Component("{id}.redact", Seam.SANITISER, "s", build)]
+@hookimpl
+def narrowgate_observation_sinks():
+    return [Component("{id}.log", Seam.OBSERVATION_SINK, "s", build)]
+"""
+TEXT = WHOLE.replace("local.length-bounds", "all.short")
+OTHER = TEXT.replace("team.write.v1", "team.handoff.v1").replace("memory_write_gate", "handoff_evidence_consult")
+OTHER = OTHER.replace('effect = "hold"\n', "")
+RERANK = "memory.rerank.decision.v1"
+
+
+@pytest.fixture
+def planned(install: Install, scan: Scan) -> Callable[..., Diagnosis]:
+    """Return what a configuration with these `[policies]` means; the plugin `all` offers all that they need."""
+    install("all", PARTS)
+
+    def _planned(use: dict[str, Any] | None = None, *named: str, **policies: Any) -> Diagnosis:
+        using = {"decision_backend": "all.judge", "sinks": ["all.log"], "channels": "none", **(use or {})}
+        policies["use"] = named
+        return diagnose(load_config(overrides={"use": using, "policies": policies}, env={}), discovery=scan())
+
+    return _planned
+
+
+def told(found: Diagnosis, *, warnings: bool = False) -> list[tuple[str, str]]:
+    """Return code and message of every problem, without what is said of channels."""
+    return [
+        (item.code, item.message)
+        for item in found.problems
+        if item.code != "no-channels" and (warnings or item.severity == "error")
+    ]
+
+
+def taking_part(found: Diagnosis) -> list[tuple[str, GateMode, str | None, tuple[str, ...]]]:
+    """Return id, mode, backend and rules of each policy that takes part."""
+    assert found.composition is not None, found.problems
+    return [(item.policy.policy_id, item.policy.mode, item.backend, item.rules) for item in found.composition.policies]
+
+
+def test_without_policies_nothing_of_them_takes_part(planned: Callable[..., Diagnosis]) -> None:
+    """No policy, no rule, no backend: default off."""
+    found = planned(use={"decision_backend": None})
+    assert taking_part(found) == []
+    assert found.composition is not None
+    assert [item.name for item in found.composition.chosen] == ["all.store", "all.log"]
+
+
+def test_a_file_takes_part_with_its_rules_and_its_backend(planned: Callable[..., Diagnosis], tmp_path: Path) -> None:
+    """The rule is built because the policy names it; `describe` says where the policy came from."""
+    path = write(tmp_path, TEXT)
+    found = planned(files=["write.toml"])
+    assert taking_part(found) == [("team.write.v1", GateMode.SHADOW, "all.judge", ("all.short",))]
+    assert found.composition is not None
+    assert "all.short" in [item.name for item in found.composition.chosen]
+    policy = read_policy(path).policy
+    assert policy is not None
+    (row,) = [row for row in found.composition.describe() if row.key == "policy.team.write.v1"]
+    assert row.source == "write.toml"
+    assert row.value == f"version 1, shadow, local_only, all.judge, fingerprint {fingerprint(policy)[:12]}"
+
+
+def test_paths_are_relative_to_the_configuration(install: Install, scan: Scan, tmp_path: Path) -> None:
+    """Files, lock and records lie beside the file that names them, wherever the program runs."""
+    install("all", PARTS)
+    folder = tmp_path / "etc [1]"  # brackets stand for themselves
+    (folder / "policies" / "more").mkdir(parents=True)
+    write(folder / "policies", TEXT, "a.toml")
+    write(folder / "policies" / "more", OTHER, "b.toml")
+    lines = ["[use]", 'decision_backend = "all.judge"', 'channels = "none"', 'sinks = ["all.log"]', "[policies]"]
+    config = folder / "narrowgate.toml"
+    config.write_text("\n".join([*lines, 'files = ["policies/**/*.toml", "policies/a.toml", "policies/?.toml"]', ""]))
+    found = diagnose(load_config(config, env={}), discovery=scan())
+    assert [name for name, *_ in taking_part(found)] == ["team.write.v1", "team.handoff.v1"]
+    assert [code for code, _ in told(found, warnings=True)] == ["policy-unlocked"] * 2
+    policies, _ = policies_of(load_config(config, env={}))
+    write_lock(folder / "policies.lock", policies)
+    assert told(diagnose(load_config(config, env={}), discovery=scan()), warnings=True) == []
+
+
+@pytest.mark.parametrize("pattern", ["policies/*.toml", "polic?es/a.toml", "**/none.toml"])
+def test_a_pattern_that_finds_nothing_is_an_error(planned: Callable[..., Diagnosis], pattern: str) -> None:
+    """A folder that was not deployed must not look like a deployment without policies."""
+    assert told(planned(files=[pattern])) == [("bad-policy", f"[policies] files: no file is called {pattern}")]
+
+
+def test_all_faults_of_all_files_are_told_at_once(planned: Callable[..., Diagnosis], tmp_path: Path) -> None:
+    """With everything else that is wrong."""
+    write(tmp_path, TEXT.replace('"shadow"', '"on"'), "a.toml")
+    write(tmp_path, TEXT.replace("fail_open", "open"), "b.toml")
+    found = planned(files=["a.toml", "b.toml", "c.toml"], use={"sinks": ["all.nothing"]})
+    assert [code for code, _ in told(found)].count("bad-policy") == 3
+    assert "unknown-component" in [code for code, _ in told(found)]
+
+
+def test_a_constant_of_a_module_takes_part(planned: Callable[..., Diagnosis], tmp_path: Path) -> None:
+    """`module:NAME`, its name being its origin; it is held to the rules of a file."""
+    code = """
+import attrs
+from narrowgate.governance.builtin import BUILT_IN
+MINE = attrs.evolve(BUILT_IN["handoff.evidence.consult.v1"], policy_id="mine.v1", local_rules=("all.short",))
+BAD = attrs.evolve(MINE, effect="accept")
+NO_POLICY = {"policy_id": "mine.v1"}
+"""
+    (tmp_path / "site" / "fake_plugin_constants.py").write_text(code)
+    found = planned(None, "fake_plugin_constants:MINE")
+    assert taking_part(found) == [("mine.v1", GateMode.SHADOW, "all.judge", ("all.short",))]
+    assert found.composition is not None
+    assert found.composition.policies[0].policy.origin == "fake_plugin_constants:MINE"
+
+    def faults(name: str) -> list[tuple[str, str]]:
+        _, problems = policies_of(load_config(overrides={"policies": {"use": [name]}}, env={}))
+        return [(item.code, item.message) for item in problems]
+
+    assert faults("fake_plugin_constants:BAD") == [
+        (
+            "bad-policy",
+            "fake_plugin_constants:BAD: policy 'mine.v1': handoff_evidence_consult defines no effect 'accept'",
+        )
+    ]
+    for name, why in {
+        "fake_plugin_constants:NO_POLICY": "is no DecisionPolicy but dict",
+        "fake_plugin_constants:GONE": "cannot be imported (AttributeError)",
+        "fake_plugin_gone:MINE": "cannot be imported (ModuleNotFoundError)",
+        ":MINE": "cannot be imported (ValueError)",
+    }.items():
+        assert faults(name) == [("unknown-policy", f"[policies] use names {name!r}, which {why}")]
+
+
+def test_a_module_that_ends_the_interpreter_is_a_problem(tmp_path: Path, install: Install) -> None:
+    """Like a plugin that does: the report is given all the same. An interrupt passes."""
+    install("all", PARTS)
+    config = load_config(overrides={"policies": {"use": ["fake_plugin_ends:MINE"]}}, env={})
+    path = tmp_path / "site" / "fake_plugin_ends.py"
+    path.write_text("raise SystemExit(7)\n")
+    _, (problem,) = policies_of(config)
+    assert problem.message.endswith("cannot be imported (SystemExit)")
+    sys.modules.pop("fake_plugin_ends", None)
+    path.write_text("raise KeyboardInterrupt  # longer than before\n")
+    with pytest.raises(KeyboardInterrupt):
+        policies_of(config)
+
+
+def test_a_mode_is_set_without_touching_the_policy(planned: Callable[..., Diagnosis], tmp_path: Path) -> None:
+    """It stays the policy that was locked; a disabled one has no gate, no rule and no backend."""
+    path = write(tmp_path, TEXT)
+    policy = read_policy(path).policy
+    assert policy is not None
+    write_lock(tmp_path / "policies.lock", [policy])
+    found = planned(files=["write.toml"], modes={"team.write.v1": "advisory"})
+    assert [mode for _, mode, _, _ in taking_part(found)] == [GateMode.ADVISORY]
+    assert told(found, warnings=True) == []
+    found = planned(files=["write.toml"], modes={"team.write.v1": "disabled"}, use={"decision_backend": None})
+    assert taking_part(found) == []
+    assert found.composition is not None
+    assert "all.short" not in [item.name for item in found.composition.chosen]
+
+
+def test_a_mode_of_nothing_is_told(planned: Callable[..., Diagnosis]) -> None:
+    """With the id that was meant, where one is like it."""
+    found = planned(modes={"memory.rerank.v1": "shadow"})
+    assert told(found) == [("unknown-policy", "[policies.modes] names 'memory.rerank.v1', which takes no part")]
+    assert [code for code, _ in told(planned(modes={"x": "certain"}))] == ["wrong-setting"]
+
+
+def test_one_policy_gates_writes(planned: Callable[..., Diagnosis], tmp_path: Path) -> None:
+    """The second would be ignored: it is refused, unless it is disabled."""
+    write(tmp_path, TEXT, "a.toml")
+    write(tmp_path, TEXT.replace("team.write.v1", "team.write.v2"), "b.toml")
+    assert told(planned(files=["*.toml"])) == [
+        ("policy-clash", "team.write.v1 and team.write.v2 would all gate writes, and one gate decides about a write")
+    ]
+    found = planned(files=["*.toml"], modes={"team.write.v1": "disabled"})
+    assert [name for name, *_ in taking_part(found)] == ["team.write.v2"]
+
+
+def test_a_change_under_a_locked_version_stops_the_start(planned: Callable[..., Diagnosis], tmp_path: Path) -> None:
+    """Also of a disabled policy: its file is under review all the same."""
+    policy = read_policy(write(tmp_path, TEXT)).policy
+    assert policy is not None
+    write_lock(tmp_path / "own.lock", [policy])
+    assert told(planned(files=["write.toml"], lock="own.lock"), warnings=True) == []
+    write(tmp_path, TEXT.replace("yes_at = 0.7", "yes_at = 0.6"))
+    for mode in ("shadow", "disabled"):
+        ((code, message),) = told(planned(files=["write.toml"], lock="own.lock", modes={"team.write.v1": mode}))
+        assert code == "policy-changed"
+        assert message.endswith("thresholds.yes_at was 0.7 and is 0.6")
+    write(tmp_path, TEXT.replace("yes_at = 0.7", "yes_at = 0.6").replace('version = "1"', 'version = "2"'))
+    found = planned(files=["write.toml"], lock="own.lock")
+    assert (found.ok, [code for code, _ in told(found, warnings=True)]) == (True, ["policy-unlocked"])
+
+
+def test_a_built_in_policy_need_not_be_locked(planned: Callable[..., Diagnosis], tmp_path: Path) -> None:
+    """The distribution's version pins it; where the lock holds it, it is held to it."""
+    found = planned(None, RERANK)
+    assert (taking_part(found), told(found, warnings=True)) == ([(RERANK, GateMode.SHADOW, None, ())], [])
+    write_lock(tmp_path / "policies.lock", [attrs.evolve(BUILT_IN[RERANK], decision_kind="other")])
+    assert [code for code, _ in told(planned(None, RERANK))] == ["policy-changed"]
+
+
+def test_enforcing_needs_a_record_of_this_content(planned: Callable[..., Diagnosis], tmp_path: Path) -> None:
+    """And a store that can keep what is held back. Where the record lies is the configuration's to say."""
+    policy = read_policy(write(tmp_path, TEXT)).policy
+    assert policy is not None
+    wanted = {"files": ["write.toml"], "modes": {"team.write.v1": "enforcing"}, "records": "signed"}
+    ((code, message),) = told(planned(**wanted))
+    assert (code, message) == ("not-promoted", "policy 'team.write.v1' is to enforce, and there is no promotion record")
+    record = PromotionRecord(
+        policy_id=policy.policy_id,
+        version=policy.version,
+        fingerprint=fingerprint(policy),
+        mode=GateMode.ENFORCING,
+        previous=GateMode.SHADOW,
+        effect=policy.effect,
+        author=policy.author,
+        approver="ana",
+        decided_at=datetime(2026, 3, 1, tzinfo=UTC),
+        evidence={},
+        measured={},
+    )
+    path = append_record(tmp_path / "signed", record)
+    assert [mode for _, mode, _, _ in taking_part(planned(**wanted))] == [GateMode.ENFORCING]
+    ((code, _),) = told(planned(**wanted, separation_of_duties=True))
+    assert code == "not-promoted"
+    path.write_text("{}\n")
+    ((code, message),) = told(planned(**wanted))
+    assert (code, message) == ("not-promoted", f"{path.relative_to(tmp_path)}:1: no promotion record of this policy")
+
+
+@pytest.mark.parametrize(
+    ("boundary", "backend", "sanitiser", "refused"),
+    [
+        ("local_only", "judge", None, False),
+        ("local_only", "near", None, False),
+        ("local_only", "far", "all.redact", True),
+        ("hosted_redacted", "judge", None, False),
+        ("hosted_redacted", "far", None, True),
+        ("hosted_redacted", "far", "all.redact", False),
+        ("references_only", "far", None, False),
+    ],
+)
+def test_a_boundary_that_no_call_could_keep_stops_the_start(
+    planned: Callable[..., Diagnosis], tmp_path: Path, boundary: str, backend: str, sanitiser: str | None, refused: bool
+) -> None:
+    """This machine may see everything; another one what the boundary says, redacted where there is what redacts."""
+    write(tmp_path, TEXT.replace("local_only", boundary))
+    found = planned(files=["write.toml"], use={"decision_backend": f"all.{backend}", "sanitiser": sanitiser})
+    assert [code for code, _ in told(found)] == (["privacy-boundary"] if refused else [])
+    assert found.ok is not refused
+
+
+def test_no_external_call_needs_no_backend(planned: Callable[..., Diagnosis], tmp_path: Path) -> None:
+    """Nor does one take part for its sake; every other boundary needs one."""
+    write(tmp_path, TEXT.replace("local_only", "no_external_call"))
+    found = planned(files=["write.toml"], use={"decision_backend": None})
+    assert [backend for _, _, backend, _ in taking_part(found)] == [None]
+    assert found.composition is not None
+    assert not any(item.name == "all.judge" for item in found.composition.chosen)
+    write(tmp_path, TEXT)
+    found = planned(files=["write.toml"], use={"decision_backend": "none"})
+    assert told(found) == [
+        ("need-unmet", "policy team.write.v1 needs a decision backend, and [use] decision_backend is switched off")
+    ]
+
+
+def test_a_rule_that_is_not_there_is_told(planned: Callable[..., Diagnosis], tmp_path: Path) -> None:
+    """Like any component that is named: the closest, or where it would belong."""
+    write(tmp_path, TEXT.replace("all.short", "all.shrt"))
+    assert told(planned(files=["write.toml"])) == [("unknown-component", "plugin 'all' has no component 'all.shrt'")]
+    write(tmp_path, TEXT.replace("all.short", "all.judge"))
+    assert told(planned(files=["write.toml"])) == [
+        ("wrong-seam", "all.judge is named as a local rule of a policy, but is a decision backend")
+    ]
