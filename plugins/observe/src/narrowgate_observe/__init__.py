@@ -1,0 +1,1 @@
+"""Observations as log records and as JSONL files; see the README."""
