@@ -47,11 +47,11 @@ def test_the_public_names_are_sorted():
         st.just("b.v1"),
         probability=st.none() | st.floats(0, 1),
         score=st.none() | st.floats(allow_nan=False, allow_infinity=False),
-        reason=st.none() | st.just("code"),
+        reason=st.none() | st.sampled_from(["refused", "no_terms", "number-differs", "a1"]),
     )
 )
 def test_every_result_that_can_be_built_is_a_verdict(result):
-    """What the class itself lets through passes, and unchanged."""
+    """What the class itself lets through passes, and unchanged, where its reason is a code."""
     assert checked(result) is result
 
 
@@ -69,6 +69,10 @@ def test_every_result_that_can_be_built_is_a_verdict(result):
         ({"score": float("inf")}, "score"),
         ({"score": float("nan")}, "score"),
         ({"used_fallback": None}, "used_fallback"),
+        ({"reason": "The memory says that Ana has left."}, "a reason that is no code"),
+        ({"reason": "备份"}, "a reason that is no code"),
+        ({"reason": ""}, "a reason that is no code"),
+        ({"reason": 3}, "a reason that is no code"),
     ],
 )
 def test_a_forged_result_is_refused_with_its_cost(changes, names):
@@ -76,6 +80,7 @@ def test_a_forged_result_is_refused_with_its_cost(changes, names):
     with pytest.raises(DecisionError, match=rf"'b\.v1'.*{names}") as caught:
         checked(forged(**changes))
     assert caught.value.usage == COST
+    assert "Ana" not in str(caught.value)
 
 
 @pytest.mark.parametrize("usage", [None, 3, Usage(-1), Usage(1, None), Usage(1, 1, "5"), Usage(1, 1, 0, -2)])

@@ -86,7 +86,8 @@ def checked(result: object) -> DecisionResult:
 
     Raises:
         DecisionError: it is no `DecisionResult`, its outcome is no `DecisionOutcome`, its probability lies outside 0..1, its
-            score is not finite, or its usage is no count. Carries the result's usage where that is one.
+            score is not finite, its reason is no code, or its usage is no count. Carries the result's usage where that is
+            one.
     """
     if not isinstance(result, DecisionResult):
         text = f"a decision backend must answer with a DecisionResult, not {type(result).__name__}"
@@ -101,6 +102,9 @@ def checked(result: object) -> DecisionResult:
         flaw = "a probability outside 0..1"
     elif not _is_number(result.score, -math.inf, math.inf) or result.score in (math.inf, -math.inf):
         flaw = "a score that is no finite number"
+    elif result.reason is not None and not is_code(result.reason):
+        # A sentence could be a piece of memory, and reasons go into observations that are kept.
+        flaw = "a reason that is no code in lower case, e.g. no_terms"
     elif not isinstance(result.used_fallback, bool):
         flaw = "a used_fallback that is neither true nor false"
     if flaw is not None:
