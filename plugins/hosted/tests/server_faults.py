@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import socket
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from typing import Final
 
 AGAIN: Final = 2
@@ -40,3 +43,17 @@ EXPECTED: Final[dict[str, tuple[str, int, bool]]] = {
     "closed": ("cut", AGAIN, True),
 }
 """Fault -> what becomes of it, for every component and wire."""
+
+
+@contextmanager
+def deaf() -> Iterator[str]:
+    """Yield the URL of a port whose queue is full: a connection to it is neither made nor refused."""
+    with ExitStack() as stack:
+        port = stack.enter_context(socket.socket())
+        port.bind(("127.0.0.1", 0))
+        port.listen(0)
+        for _ in range(4):
+            one = stack.enter_context(socket.socket())
+            one.settimeout(0)
+            one.connect_ex(port.getsockname())
+        yield f"http://127.0.0.1:{port.getsockname()[1]}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from narrowgate.seams import CheckContext, Locality
 from narrowgate.values.secret import Secret
 from narrowgate_hosted.chat.components import BACKENDS, GENERATORS
 from narrowgate_hosted.chat.settings import BASE_URLS, ChatDecisionSettings, GeneratorSettings
-from narrowgate_http.testing import Answer, FaultServer
+from narrowgate_http.testing import Answer, FaultServer, Recorded
 
 DECISION, GENERATOR = BACKENDS[0], GENERATORS[0]
 CONTEXT = CheckContext({}, "a1")
@@ -222,6 +223,33 @@ def test_a_search_fails_when_the_model_does_not_answer(tmp_path: Path) -> None:
 
         page = anyio.run(coarse)
     assert (page.status, len(page.hits)) == ("failed", 3)
+
+
+def test_a_credential_in_a_url_is_told_nowhere(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Case 53: masked before anything is cut, in the error and its causes, in the page with its trace, and in each log."""
+    key = "K1234567890abcdef"
+
+    def echo(request: Recorded) -> Answer:
+        said = f"no access to {request.path} from here, ask the owner of {key} for a right of your own"
+        return Answer(status=403, json={"error": {"message": said}})
+
+    with FaultServer(echo) as server, caplog.at_level(logging.DEBUG):
+        url = f"{server.url}/v1/chat/completions?api_key={key}&x=1"
+        with pytest.raises(RerankError) as caught:
+            anyio.run(_search, tmp_path, url)
+
+        async def coarse() -> Any:
+            return await _search(tmp_path, url, on_failure="coarse")
+
+        page = anyio.run(coarse)
+        assert f"api_key={key}" in server.requests[0].path, "it is sent, as the operator wrote it"
+    causes, error = [], caught.value
+    while error is not None:
+        causes.append(f"{error!r} {error}")
+        error = error.__cause__ or error.__context__
+    told = " ".join(causes) + repr(page) + caplog.text
+    assert "403" in told
+    assert key[:6] not in told
 
 
 def test_a_server_is_probed_like_any_component(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import anyio
 import pytest
 from chat_fakes import SCHEMA, WIRES, deciding, generating, reply
-from server_faults import EXPECTED
+from server_faults import EXPECTED, deaf
 
 from narrowgate.decisions import NO_USAGE, DecisionOutcome, DecisionRequest, FailOpen, Usage
 from narrowgate.errors import DecisionError, GenerationError, RecallError
@@ -126,6 +126,27 @@ async def test_a_cancelled_decision_ends_at_once(place: str) -> None:
 
 
 async def test_a_call_is_cancelled_while_it_connects() -> None:
+    """A port whose queue is full answers nothing; the cancellation still passes at once, through an envelope too."""
+    with deaf() as url, anyio.fail_after(60):
+        async with deciding(url) as backend, generating(url) as generator:
+            with anyio.move_on_after(0.05) as deciding_scope:
+                await FailOpen(backend).evaluate(REQUEST)
+            with anyio.move_on_after(0.05) as generating_scope:
+                await generator.generate("Say what it covers.", DATA, SCHEMA)
+    assert deciding_scope.cancelled_caught
+    assert generating_scope.cancelled_caught
+
+
+async def test_a_port_that_is_deaf_is_a_timeout_that_costs_nothing() -> None:
+    """Nothing was sent, and the deadline ends the wait."""
+    with deaf() as url, anyio.fail_after(60):
+        async with deciding(url, timeout=0.2, deadline=0.3) as backend:
+            with pytest.raises(DecisionError) as caught:
+                await backend.evaluate(REQUEST)
+    assert (caught.value.code, caught.value.usage) == ("timeout", NO_USAGE)
+
+
+async def test_a_call_that_is_cancelled_beforehand_sends_nothing() -> None:
     """A cancelled scope passes before a byte is sent, and an envelope does not make an abstention of it."""
     with FaultServer(Answer(hold=True)) as server:
         async with deciding(server.url) as backend:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -13,6 +12,7 @@ import pytest
 from embedding_parts import DIMENSION, TEXTS, fake, opened, texts_in, unit_of, words
 from hypothesis import given
 from hypothesis import strategies as st
+from server_faults import deaf
 
 from narrowgate.decisions import NO_USAGE, Usage, account
 from narrowgate.errors import EmbeddingError
@@ -190,22 +190,12 @@ async def test_a_call_that_is_given_up_while_it_waits_for_its_turn() -> None:
 
 async def test_a_call_that_is_given_up_while_it_connects() -> None:
     """A port whose queue is full answers nothing; the cancellation still passes at once."""
-    with socket.socket() as deaf:
-        deaf.bind(("127.0.0.1", 0))
-        deaf.listen(0)
-        filling = [socket.socket() for _ in range(4)]
-        try:
-            for one in filling:
-                one.settimeout(0)
-                one.connect_ex(deaf.getsockname())
-            async with opened(f"http://127.0.0.1:{deaf.getsockname()[1]}") as embedder:
-                with anyio.fail_after(SAFE):
-                    with anyio.move_on_after(0.05) as scope:
-                        await embedder.embed(["one"])
-                    assert scope.cancelled_caught
-        finally:
-            for one in filling:
-                one.close()
+    with deaf() as url:
+        async with opened(url) as embedder:
+            with anyio.fail_after(SAFE):
+                with anyio.move_on_after(0.05) as scope:
+                    await embedder.embed(["one"])
+                assert scope.cancelled_caught
 
 
 async def test_a_query_has_a_deadline_of_its_own() -> None:

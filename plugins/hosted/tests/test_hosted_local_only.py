@@ -12,11 +12,12 @@ from pathlib import Path
 from typing import Any, Final
 
 import anyio
+import attrs
 import pytest
 from embedding_parts import DIMENSION, TEXTS, fake
 
 import narrowgate
-from narrowgate import Discovery, Mode, diagnose, load_config
+from narrowgate import CompositionError, Discovery, Mode, diagnose, load_config
 from narrowgate.seams import Component, Seam
 from narrowgate_http.testing import Answer, FaultServer
 
@@ -97,19 +98,21 @@ NEEDED: Final[dict[str, Any]] = {"model": "m", "dimension": 4}
 PLACES: Final = {Seam.EMBEDDER: "embedder", Seam.DECISION_BACKEND: "decision_backend", Seam.GENERATOR: "generator"}
 
 
-def _codes(component: Component, base_url: str | None) -> list[tuple[str, str | None]]:
-    """Return the errors of a `local_only` composition with this component."""
-    import attrs
-
+def _composed(component: Component, base_url: str | None) -> dict[str, Any]:
+    """Return a `local_only` composition with this component."""
     known = {field.name: field.default for field in attrs.fields(component.settings)}
     given = {name: value for name, value in NEEDED.items() if known.get(name) is attrs.NOTHING}
     given |= {"api_key": {"env": "KEY"}, "allow_http": True} | ({} if base_url is None else {"base_url": base_url})
-    overrides = {
+    return {
         "use": {PLACES[component.seam]: component.name},
         "privacy": {"local_only": True},
         "settings": {component.name: given},
     }
-    found = diagnose(load_config(overrides=overrides, env={"KEY": "sk-1"}))
+
+
+def _codes(component: Component, base_url: str | None) -> list[tuple[str, str | None]]:
+    """Return the errors of that composition."""
+    found = diagnose(load_config(overrides=_composed(component, base_url), env={"KEY": "sk-1"}))
     return [(problem.code, problem.component) for problem in found.problems if problem.severity == "error"]
 
 
@@ -146,6 +149,23 @@ def test_an_address_of_this_machine_is_accepted(component: Component, base_url: 
 def test_an_address_by_default_is_hosted_too(component: Component) -> None:
     """A component that was not told where to go goes to its service, or nowhere."""
     assert _codes(component, None) in ([("not-local", component.name)], [("missing-setting", component.name)])
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("component", _offered(), ids=lambda component: component.name)
+async def test_a_start_is_refused_before_anything_is_opened(
+    component: Component, proxy: FaultServer, tmp_path: Path
+) -> None:
+    """The application gets the report; neither a file is made nor anybody called."""
+    file = tmp_path / "memory.db"
+    overrides = _composed(component, "https://models.example")
+    overrides["settings"] |= {"sqlite.store": {"path": str(file)}}
+    with pytest.raises(CompositionError) as caught:
+        async with narrowgate.open(overrides=overrides, env={"KEY": "sk-1"}):
+            pytest.fail("it started")
+    assert [problem.code for problem in caught.value.problems if problem.severity == "error"] == ["not-local"]
+    assert not file.exists()
+    assert proxy.connections == 0
 
 
 def _gate(file: Path, url: str) -> Any:
