@@ -98,4 +98,12 @@ def rotate(path: Path, keep: int, now: datetime) -> None:
 
 def rotated(path: Path) -> list[Path]:
     """Return the files that were put aside, the oldest first."""
-    return sorted(path.parent.glob(f"{path.stem}.[0-9]*T[0-9]*Z-*{path.suffix}"))
+
+    def age(part: Path) -> tuple[str, int]:
+        try:
+            written = part.stat().st_mtime_ns
+        except FileNotFoundError:  # another process removed it
+            written = 0
+        return part.name.rpartition("-")[0], written  # of two in one tick of the clock, the one written to first
+
+    return sorted(path.parent.glob(f"{path.stem}.[0-9]*T[0-9]*Z-*{path.suffix}"), key=age)

@@ -1,0 +1,1 @@
+"""Observations as OpenTelemetry spans and metrics; see the README."""
