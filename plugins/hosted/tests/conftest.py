@@ -19,3 +19,11 @@ settings.load_profile("narrowgate")
 def anyio_backend(request: pytest.FixtureRequest) -> str:
     """Run every async test on both event loops."""
     return str(request.param)
+
+
+@pytest.fixture(autouse=True)
+def no_proxies(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Take the proxies of whoever runs the tests out of the environment: one would answer for hosts that do not exist."""
+    for name in ("http_proxy", "https_proxy", "all_proxy", "no_proxy"):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.upper(), raising=False)
