@@ -36,7 +36,7 @@ NEEDS: Final[dict[str, list[str]]] = {
     "narrowgate-cli": list(FOLDERS),
     "narrowgate-decision": ["narrowgate-decision", "narrowgate-hosted", "narrowgate-sqlite"],
     "narrowgate-hosted": ["narrowgate-hosted", *SEARCH],
-    "narrowgate-listwise": ["narrowgate-listwise", "narrowgate-hosted", *SEARCH],
+    "narrowgate-listwise": ["narrowgate-listwise", "narrowgate-cli", "narrowgate-hosted", *SEARCH],
     "narrowgate-rerank-api": ["narrowgate-rerank-api", "narrowgate-cli", *SEARCH],
 }
 """Distributions that the tests of a distribution use beside that one and what it declares."""

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import copy
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 import anyio
@@ -17,6 +19,8 @@ from narrowgate.seams.ports import Generation
 from narrowgate.values.entry import EntryContent
 from narrowgate.values.identity import EntryRef
 from narrowgate.values.search import Candidate, ChannelKind
+
+sys.path.insert(0, str(Path(__file__).parent))  # for `listwise_parts`
 
 # Derandomised: a red run is red again. No deadline: the machine's load is no property of the code.
 settings.register_profile("narrowgate", derandomize=True, deadline=None)

@@ -8,7 +8,7 @@ import attrs
 from attrs import validators as v
 
 MIN_PROMPT_TOKENS: Final = 2000
-"""The smallest budget: the prompt's fixed part is a little over half of it, the rest holds a query and a few short texts."""
+"""The smallest budget: the prompt's fixed part is about two thirds of it, the rest holds a query and a few short texts."""
 
 
 @attrs.frozen(kw_only=True)
