@@ -24,7 +24,7 @@ from narrowgate.values.policy import DecisionPolicy
 from narrowgate_cli import exits
 from narrowgate_cli.app import Command, Place, common, json_option
 from narrowgate_cli.failures import problem_json
-from narrowgate_cli.output import console, count, note, table, write_json
+from narrowgate_cli.output import console, count, note, write_json
 from narrowgate_cli.session import overrides
 
 
@@ -61,21 +61,16 @@ def list_(place: Place, as_json: bool) -> int:
     if as_json:
         write_json({"policies": [_row_json(item) for item in known], "problems": [problem_json(item) for item in errors]})
         return exits.USAGE if errors else exits.OK
-    headings = ("policy", "version", "mode", "locked", "boundary", "backend", "consumer", "local rules")
-    rows = [
-        (
-            item.policy.policy_id,
-            item.policy.version,
-            Text(item.policy.mode.value if item.used else "not in use", style="" if item.used else "dim"),
-            item.locked,
-            item.policy.privacy_boundary.value,
-            item.backend or "none",
-            item.policy.consumer,
-            ", ".join(item.policy.local_rules) or "none",
-        )
-        for item in known
-    ]
-    console().print(table(headings, rows))
+    out = console()
+    for item in known:
+        policy = item.policy
+        mode = Text(policy.mode.value if item.used else "not in use", style="green" if item.used else "dim")
+        head = Text(policy.policy_id, style="bold") + Text(f"  version {policy.version}  ") + mode
+        # One line each, however narrow the terminal is: what is cut in two cannot be searched for.
+        out.print(head + Text(f"  locked: {item.locked}"), soft_wrap=True)
+        rules = ", ".join(policy.local_rules) or "none"
+        line = f"    {policy.consumer}, {policy.privacy_boundary}, backend: {item.backend or 'none'}, rules: {rules}"
+        out.print(Text(line, style="dim"), soft_wrap=True)
     if errors:
         note(render_problems(errors, title=f"{count(len(errors), 'problem')} with policies"))
     return exits.USAGE if errors else exits.OK
@@ -110,11 +105,11 @@ def show(place: Place, policy_id: str, as_toml: bool, as_json: bool) -> int:
     out = console()
     for name, value in shown.items():
         if isinstance(value, Mapping):
-            out.print(Text(name, style="bold"))
+            out.print(Text(name, style="bold"), soft_wrap=True)
             for key, inner in value.items():
-                out.print(Text(f"  {key:<32}", style="dim") + Text(_text(inner)))
+                out.print(Text(f"  {key:<32}", style="dim") + Text(_text(inner)), soft_wrap=True)
         else:
-            out.print(Text(f"{name:<20}", style="bold") + Text(_text(value)))
+            out.print(Text(f"{name:<20}", style="bold") + Text(_text(value)), soft_wrap=True)
     return exits.OK
 
 
@@ -147,7 +142,9 @@ def lint(place: Place, files: Sequence[Path], as_json: bool) -> int:
         return exits.USAGE if errors else exits.OK
     out = console()
     if problems:
-        out.print(Text(render_problems(problems, title=f"{count(len(policies), 'sound policy', 'sound policies')}")))
+        out.print(
+            Text(render_problems(problems, title=count(len(policies), "sound policy", "sound policies"))), soft_wrap=True
+        )
     else:
         out.print(Text(f"ok: {count(len(policies), 'policy', 'policies')}", style="bold green"))
     return exits.USAGE if errors else exits.OK
@@ -172,7 +169,9 @@ def lock(place: Place, as_json: bool) -> int:
     path = lock_path(config)
     added = write_lock(path, policies)
     if as_json:
-        write_json({"lock": str(path), "added": [_name_json(policy) for policy in added], "policies": len(policies)})
+        write_json(
+            {"lock": str(path.absolute()), "added": [_name_json(policy) for policy in added], "policies": len(policies)}
+        )
         return exits.OK
     for policy in added:
         click.echo(f"locked {policy.policy_id} version {policy.version}  {fingerprint(policy)}")
