@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -32,6 +33,7 @@ def append(path: Path, lines: bytes, *, sync: bool = False) -> None:
     """
     handle = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | getattr(os, "O_BINARY", 0), PRIVATE)
     try:
+        _lock(handle)
         if _torn(handle):
             lines = b"\n" + lines
         written = os.write(handle, lines)
@@ -41,6 +43,14 @@ def append(path: Path, lines: bytes, *, sync: bool = False) -> None:
             os.fsync(handle)
     finally:
         os.close(handle)
+
+
+def _lock(handle: int) -> None:
+    """Wait for other processes' writes: half of one looks like a torn line. Closing the handle gives the turn back."""
+    if sys.platform != "win32":
+        import fcntl
+
+        fcntl.flock(handle, fcntl.LOCK_EX)
 
 
 def _torn(handle: int) -> bool:
