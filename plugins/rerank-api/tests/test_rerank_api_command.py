@@ -144,10 +144,10 @@ def test_check_tells_which_variables_of_agent_memory_were_honoured(tmp_path: Pat
     assert told["facts"]["rerank-api.agent-memory"] == {
         "url": "https://api.jina.ai/v1/rerank",
         "request_limit": "none",
-        "provider": "from AGENT_MEMORY_RERANK_PROVIDER",
-        "model": "from AGENT_MEMORY_RERANK_MODEL",
-        "base_url": "from AGENT_MEMORY_RERANK_BASE_URL",
-        "api_key": "from OPENAI_API_KEY",
+        "provider": "as AGENT_MEMORY_RERANK_PROVIDER says",
+        "model": "as AGENT_MEMORY_RERANK_MODEL says",
+        "base_url": "as AGENT_MEMORY_RERANK_BASE_URL says",
+        "api_key": "as OPENAI_API_KEY says",
     }
     assert told["settings"]["locality.rerank-api.agent-memory"]["value"] == "hosted"
     assert KEY not in json.dumps(told) + said

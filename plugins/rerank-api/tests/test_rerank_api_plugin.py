@@ -127,10 +127,10 @@ def test_the_variables_of_agent_memory_are_honoured_and_told() -> None:
     assert rows["settings.api_key"] == "Secret(***) (environment)"
     told = {key: value.partition(" (")[0] for key, value in rows.items() if key.startswith("facts.")}
     assert {key: told[f"facts.{key}"] for key in ("provider", "model", "api_key", "base_url")} == {
-        "provider": "from AGENT_MEMORY_RERANK_PROVIDER",
-        "model": "from AGENT_MEMORY_RERANK_MODEL",
-        "api_key": "from AGENT_MEMORY_RERANK_API_KEY",
-        "base_url": "from AGENT_MEMORY_RERANK_BASE_URL",
+        "provider": "as AGENT_MEMORY_RERANK_PROVIDER says",
+        "model": "as AGENT_MEMORY_RERANK_MODEL says",
+        "api_key": "as AGENT_MEMORY_RERANK_API_KEY says",
+        "base_url": "as AGENT_MEMORY_RERANK_BASE_URL says",
     }
 
 
@@ -141,13 +141,13 @@ def test_the_fallbacks_and_defaults_of_agent_memory() -> None:
     assert problems == {}
     assert rows["facts.url"].startswith("https://api.openai.com/v1/rerank ")
     assert rows["settings.model"] == "Qwen/Qwen3-Reranker-8B (default)"
-    assert rows["facts.api_key"].startswith("from OPENAI_API_KEY")
+    assert rows["facts.api_key"].startswith("as OPENAI_API_KEY says ")
     assert "facts.model" not in rows
     _, rows = check("agent-memory", {**env, "OPENAI_BASE_URL": "https://gateway.example"})
     assert rows["facts.url"].startswith("https://gateway.example/rerank ")
     _, rows = check("agent-memory", {**env, "OPENAI_BASE_URL": "https://gateway.example"}, base_url="https://mine.example")
     assert rows["facts.url"].startswith("https://mine.example/rerank ")
-    assert "facts.base_url" not in rows
+    assert rows["facts.base_url"].startswith("not as OPENAI_BASE_URL says: ")
 
 
 @pytest.mark.parametrize("provider", [None, "none", "OFF", "", "voyage"])

@@ -74,7 +74,7 @@ def agent_memory(settings: AgentMemorySettings, _context: CheckContext) -> Itera
 
 
 def facts(settings: EndpointSettings | AgentMemorySettings, context: CheckContext) -> Mapping[str, str]:
-    """Return the resolved URL, the limits of a request, and which variables of other programs were honoured."""
+    """Return the resolved URL, the limits of a request, and whether variables of other programs hold."""
     asked = settings.asked
     found = {}
     with suppress(ValueError):  # the check has told what is wrong with it
@@ -89,17 +89,19 @@ def facts(settings: EndpointSettings | AgentMemorySettings, context: CheckContex
     ]
     found["request_limit"] = " and ".join(limits) or "none"
     for field in attrs.fields(type(settings)):
-        name = _honoured(field, getattr(settings, field.name), context.env)
-        if name is not None:
-            found[field.name] = f"from {name}"
+        told = _honoured(field, getattr(settings, field.name), context.env)
+        if told is not None:
+            found[field.name] = told
     return found
 
 
 def _honoured(field: attrs.Attribute[Any], value: Any, env: Mapping[str, str]) -> str | None:
-    """Return the variable that an option's value comes from; never its value, which may be a secret."""
-    plain = value.reveal() if isinstance(value, Secret) else value
+    """Return whether the variable of another program that is set for an option holds; never a value: it may be a secret."""
     name = next((name for name in field.metadata.get("variables", ()) if env.get(name)), None)
-    return name if name is not None and env[name] == plain else None
+    if name is None:
+        return None
+    plain = value.reveal() if isinstance(value, Secret) else value
+    return f"as {name} says" if env[name] == plain else f"not as {name} says: a setting of narrowgate comes before it"
 
 
 def _host(base_url: str) -> str:
