@@ -26,7 +26,9 @@ ROOT: Final = Path(__file__).parent
 GROUPS: Final = nox.project.load_toml("pyproject.toml")["dependency-groups"]
 
 FOUND: Final = sorted(
-    path.parent.relative_to(ROOT) for kind in ("libs", "plugins") for path in ROOT.glob(f"{kind}/*/pyproject.toml")
+    path.parent.relative_to(ROOT)
+    for kind in ("libs", "plugins", "contrib")
+    for path in ROOT.glob(f"{kind}/*/pyproject.toml")
 )
 FOLDERS: Final = {"narrowgate": "core"} | {f"narrowgate-{folder.name}": folder.as_posix() for folder in FOUND}
 """Distribution -> folder, the core first."""
@@ -40,6 +42,9 @@ NEEDS: Final[dict[str, list[str]]] = {
     "narrowgate-rerank-api": ["narrowgate-rerank-api", "narrowgate-cli", *SEARCH],
 }
 """Distributions that the tests of a distribution use beside that one and what it declares."""
+
+SINKS: Final = {"cli", "otel", "cross"}
+"""Parts whose tests look at what observation sinks and exports make."""
 
 SERVERS: Final = {"http", "cli", "hosted", "listwise", "rerank-api", "decision", "cross"}
 """Parts whose tests start servers that others wrote, on loopback."""
@@ -104,6 +109,8 @@ def tests(session: nox.Session, part: str) -> None:
         install(session, *GROUPS["extras"])
     if part in SERVERS:
         install(session, *GROUPS["servers"])
+    if part in SINKS:
+        install(session, *GROUPS["sinks"])
     run_pytest(session, ["-n", "2", *WITHOUT, folder])
 
 
@@ -111,7 +118,7 @@ def tests(session: nox.Session, part: str) -> None:
 def quick(session: nox.Session) -> None:
     """Run all tests that are not marked `full`, in one environment."""
     install_ours(session, FOLDERS)
-    install(session, *GROUPS["servers"])
+    install(session, *GROUPS["servers"], *GROUPS["sinks"])
     run_pytest(session, ["-n", "2", "-m", "not full", *WITHOUT, *(folder for folder, _ in TESTS.values())])
 
 
@@ -165,7 +172,8 @@ def third_party() -> list[str]:
 
 def collected() -> list[str]:
     """Return everything that `build` collects; with what builds our wheels, for the test of the README's commands."""
-    return [*third_party(), *GROUPS["test"], *GROUPS["extras"], *GROUPS["servers"], *GROUPS["typing"], *GROUPS["build"]]
+    groups = ("test", "extras", "servers", "sinks", "typing", "build")
+    return [*third_party(), *(requirement for group in groups for requirement in GROUPS[group])]
 
 
 def ours_dir(session: nox.Session) -> Path:

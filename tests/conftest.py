@@ -18,6 +18,8 @@ from hypothesis import settings
 ROOT: Final = Path(__file__).resolve().parent.parent
 BIN: Final = "Scripts" if os.name == "nt" else "bin"
 
+sys.path.insert(0, str(Path(__file__).parent))  # for `gate_parts`
+
 # Derandomised: a red run is red again. No deadline: the machine's load is no property of the code.
 settings.register_profile("narrowgate", derandomize=True, deadline=None)
 settings.load_profile("narrowgate")
@@ -114,7 +116,7 @@ def wheels(tmp_path_factory: pytest.TempPathFactory) -> Wheels:
     folder = tmp_path_factory.mktemp("wheels")
     distributions = [
         ROOT / "core",
-        *(path.parent for kind in ("libs", "plugins") for path in ROOT.glob(f"{kind}/*/pyproject.toml")),
+        *(path.parent for kind in ("libs", "plugins", "contrib") for path in ROOT.glob(f"{kind}/*/pyproject.toml")),
     ]
     pip = [sys.executable, "-m", "pip", "wheel", "--quiet", "--wheel-dir", str(folder)]
     subprocess.run([*pip, *map(str, distributions)], check=True)

@@ -13,7 +13,9 @@ import pytest
 
 ROOT: Final = Path(__file__).parents[1]
 CORE: Final = ROOT / "core" / "src" / "narrowgate"
-PLUGINS: Final = sorted(path for path in ROOT.glob("plugins/*/src/narrowgate_*") if path.is_dir())
+PLUGINS: Final = sorted(
+    path for kind in ("plugins", "contrib") for path in ROOT.glob(f"{kind}/*/src/narrowgate_*") if path.is_dir()
+)
 LIBRARIES: Final = sorted(path for path in ROOT.glob("libs/*/src/narrowgate_*") if path.is_dir())
 SOURCES: Final = sorted([*CORE.rglob("*.py"), *(path for room in (*LIBRARIES, *PLUGINS) for path in room.rglob("*.py"))])
 

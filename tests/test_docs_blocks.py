@@ -22,6 +22,7 @@ PAGES: Final = sorted(
         ROOT / "core" / "README.md",
         *ROOT.glob("libs/*/README.md"),
         *ROOT.glob("plugins/*/README.md"),
+        *ROOT.glob("contrib/*/README.md"),
     ]
 )
 pages = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())

@@ -16,7 +16,7 @@ import pytest
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 LIBRARIES: Final = sorted(path.parent for path in ROOT.glob("libs/*/pyproject.toml"))
-PLUGINS: Final = sorted(path.parent for path in ROOT.glob("plugins/*/pyproject.toml"))
+PLUGINS: Final = sorted(path.parent for kind in ("plugins", "contrib") for path in ROOT.glob(f"{kind}/*/pyproject.toml"))
 DISTRIBUTIONS: Final = (ROOT / "core", *LIBRARIES, *PLUGINS)
 
 distributions = pytest.mark.parametrize("folder", DISTRIBUTIONS, ids=lambda folder: folder.name)
