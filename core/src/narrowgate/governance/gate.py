@@ -66,7 +66,9 @@ class Judged:
         privacy_outcome: what the boundary did.
         redactions: detector -> places replaced.
         provider_id: the backend's component, when it was called.
+        backend_model_id: the exact model that answered, where the backend can name it.
         model_policy_id: the backend's own id, when it was called.
+        backend_outcome: what the backend itself said, before thresholds; `None` when it said nothing.
         fallback_reason: why a failure or refusal stands in for a judgement.
     """
 
@@ -75,7 +77,9 @@ class Judged:
     privacy_outcome: str
     redactions: dict[str, int] = attrs.field(factory=dict)
     provider_id: str | None = None
+    backend_model_id: str | None = None
     model_policy_id: str | None = None
+    backend_outcome: DecisionOutcome | None = None
     fallback_reason: str | None = None
 
 
@@ -278,30 +282,29 @@ class Gate:
             usage=result.usage,
             latency_ms=_since(started),
         )
-        judged = Judged(question=question, assessment=assessment, privacy_outcome=item.outcome)
+        judged = Judged(
+            question=question, assessment=assessment, privacy_outcome=item.outcome, backend_outcome=result.outcome
+        )
         return self._by_backend(judged, item, result)
 
     def _by_backend(self, judged: Judged, item: Projection, result: DecisionResult) -> Judged:
         provider = self._named.name if self._named is not None else None
-        return attrs.evolve(judged, redactions=dict(item.redactions), provider_id=provider, model_policy_id=result.policy_id)
+        model = getattr(self._named.backend, "exact_model", None) if self._named is not None else None
+        return attrs.evolve(
+            judged,
+            redactions=dict(item.redactions),
+            provider_id=provider,
+            backend_model_id=model,
+            model_policy_id=result.policy_id,
+        )
 
     def outcome_of(self, result: DecisionResult) -> tuple[DecisionOutcome, float | None]:
         """Return yes, no or abstain under the policy's thresholds, and the confidence in it where there is a probability.
 
-        Without thresholds, or without a number, the backend's own word counts. A backend that abstains has its reasons: no
-        threshold turns its abstention into a judgement.
+        See `Thresholds.outcome`; a backend without a probability is held to them by its score.
         """
-        limits = self.policy.thresholds
         number = result.probability if result.probability is not None else result.score
-        outcome = result.outcome
-        bounded = limits.yes_at is not None or limits.no_at is not None
-        if bounded and number is not None and outcome is not DecisionOutcome.ABSTAIN:
-            if limits.yes_at is not None and number >= limits.yes_at:
-                outcome = DecisionOutcome.YES
-            elif limits.no_at is not None and number <= limits.no_at:
-                outcome = DecisionOutcome.NO
-            else:
-                outcome = DecisionOutcome.ABSTAIN
+        outcome = self.policy.thresholds.outcome(result.outcome, number)
         if result.probability is None or outcome is DecisionOutcome.ABSTAIN:
             return outcome, None
         return outcome, result.probability if outcome is DecisionOutcome.YES else 1.0 - result.probability

@@ -50,8 +50,8 @@ class Thresholds:
 
     Attributes:
         yes_at: probability (or, where the backend has none, score) at or above which the answer is yes; `None` takes the
-            backend's own word.
-        no_at: at or below which it is no; between the two it is an abstention.
+            backend's own yes.
+        no_at: at or below which it is no; `None` takes the backend's own no. What is neither is an abstention.
 
     Raises:
         ValueError: one is not finite, or `no_at` is not below `yes_at`: an answer could then be yes and no.
@@ -66,6 +66,23 @@ class Thresholds:
             raise ValueError("thresholds are finite numbers")
         if self.yes_at is not None and self.no_at is not None and self.no_at >= self.yes_at:
             raise ValueError(f"no_at {self.no_at:g} is not below yes_at {self.yes_at:g}: no answer would lie between")
+
+    def outcome(self, said: DecisionOutcome, number: float | None) -> DecisionOutcome:
+        """Return what an answer counts as.
+
+        Args:
+            said: the backend's own word. An abstention stays one: a backend that declines to judge has its reasons, and no
+                threshold turns them into a judgement.
+            number: its probability or score; without one its own word counts.
+        """
+        if number is None or said is DecisionOutcome.ABSTAIN:
+            return said
+        if self.yes_at is not None and number >= self.yes_at:
+            return DecisionOutcome.YES
+        if self.no_at is not None and number <= self.no_at:
+            return DecisionOutcome.NO
+        own = self.yes_at if said is DecisionOutcome.YES else self.no_at
+        return said if own is None else DecisionOutcome.ABSTAIN
 
 
 _FINITE: Final = [v.ge(0.0), v.lt(float("inf"))]
