@@ -146,6 +146,7 @@ GOOD = [1.0] * DIMENSION
 USAGE = {"usage": {"prompt_tokens": 7, "total_tokens": 7}}
 REFUSED: dict[str, tuple[str, bytes]] = {
     "index twice": ("wrong-shape", listed([GOOD] * 3, indices=[0, 1, 1], **USAGE)),
+    "index twice beside all others": ("wrong-shape", listed([GOOD] * 4, indices=[0, 1, 2, 2], **USAGE)),
     "index missing": ("wrong-shape", listed([GOOD] * 2, indices=[0, 2], **USAGE)),
     "index too large": ("wrong-shape", listed([GOOD] * 3, indices=[0, 1, 3], **USAGE)),
     "index negative": ("wrong-shape", listed([GOOD] * 3, indices=[-1, 0, 1], **USAGE)),
