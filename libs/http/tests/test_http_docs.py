@@ -64,5 +64,5 @@ def test_the_page_names_what_there_is() -> None:
     for name in ("http_client", "resolve", "shown", "locality", "check_http", "HttpSettings", "HttpError", "CURES"):
         assert name in narrowgate_http.__all__
         assert name in README
-    options = {field for field in dir(HttpSettings(base_url="http://h"))}
+    options = set(dir(HttpSettings(base_url="http://h")))
     assert set(re.findall(r"`((?:max|allow|ca)_\w+)`", README)) <= options
