@@ -337,6 +337,9 @@ async def test_warns_once_per_cause_and_minute(caplog: pytest.LogCaptureFixture)
         assert await causes(limited(), KeyError("c")) == []
         now += 0.5
         assert await causes(limited(), limited(), DecisionError("x", code="timeout")) == ["rate-limited", "timeout"]
+        now += WARN_SECONDS
+        assert await causes(DecisionError("x", code="one-of-many")) == ["one-of-many"]
+        assert list(stage._warned) == ["one-of-many"]
     assert all(getattr(record, "event", "") == "recall.rerank_failed" for record in caplog.records)
 
 

@@ -150,7 +150,8 @@ class SecondStage:
         now = self._clock()
         key = failure.code or type(cause).__name__
         if now - self._warned.get(key, -math.inf) >= WARN_SECONDS:
-            self._warned[key] = now
+            # Without what is over, so that a plugin that invents codes does not fill the memory.
+            self._warned = {known: at for known, at in self._warned.items() if now - at < WARN_SECONDS} | {key: now}
             _log.warning(
                 "%s; coarse order returned, as [rerank] on_failure says",
                 failure,
