@@ -158,6 +158,27 @@ async def test_one_deadline_for_all_requests_of_a_pool(pool: Callable[..., Any],
 
 
 @pytest.mark.anyio
+async def test_a_request_gets_what_the_others_left_of_the_deadline(
+    pool: Callable[..., Any], endpoint: Callable[..., Any], scoring: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first answer comes when the time is over: the second request is not sent, the first stays in the account."""
+    passed = [0.0]
+    monkeypatch.setattr("narrowgate_rerank_api.sending.monotonic", lambda: passed[0])
+
+    def script(request: Recorded) -> Answer:
+        passed[0] += 31.0
+        answer: Answer = scoring({"a": 0.1, "b": 0.2})(request)
+        return answer
+
+    with FaultServer(script) as server, anyio.fail_after(60):
+        async with endpoint(server.url, max_documents=1, concurrency=1, timeout=20.0, deadline=30.0) as reranker:
+            with pytest.raises(RerankError) as caught:
+                await reranker.rerank("q", pool(["a", "b"]), 1)
+        assert len(server.requests) == 1
+    assert (caught.value.code, caught.value.usage) == ("timeout", Usage(1, 1, 10, 0))
+
+
+@pytest.mark.anyio
 async def test_bounds(pool: Callable[..., Any], endpoint: Callable[..., Any]) -> None:
     """At least one candidate, a limit within the pool, ranks in coarse order: else nobody is asked."""
     with FaultServer(Answer()) as server:

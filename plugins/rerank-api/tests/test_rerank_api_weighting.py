@@ -82,6 +82,32 @@ def test_the_formula_of_agent_memory_on_scores_between_0_and_1(pool: Callable[..
     assert decision.selected_ranks == tuple(rank + 1 for rank in sorted(range(3), key=lambda place: -products[place]))
 
 
+@pytest.mark.parametrize(
+    ("scores", "score_range", "expected"),
+    [
+        ([-5.0, 0.0, 2.5, 5.0], (-5.0, 5.0), [0, 0.5, 0.75, 1]),
+        ([1.0000004, -0.0000004], (0.0, 1.0), [1, 0]),
+        ([3.0, -1.0, 3.0, 0.0], None, [1, 0.25, 1, 0.5]),
+        ([-8.0], None, [1]),
+    ],
+    ids=["range", "rounding", "places", "alone"],
+)
+def test_the_relevance_that_is_weighted(
+    scores: list[float], score_range: tuple[float, float] | None, expected: list[float]
+) -> None:
+    """The place in the declared range, or one less the share of better scores."""
+    assert relevances(scores, score_range) == pytest.approx(expected)
+
+
+def test_the_product_decides_where_no_range_is_declared(pool: Callable[..., Any]) -> None:
+    """Places 1, 3/4, 1/2, 1/4 times vitality; of equal products the better score comes first."""
+    rows = [{"attributes": {"vitality": vitality}} for vitality in (0.5, 0.6, 1.0, 1.0)]
+    settings = EndpointSettings(base_url="http://h", weights=("vitality",))
+    texts = ["a", "b", "c", "d"]
+    scores = {0: 4.0, 1: -1.0, 2: -2.0, 3: -9.0}
+    assert decide(scores, Pool.of(texts), pool(texts, rows), 4, settings, NOW, NO_USAGE).selected_ranks == (1, 3, 2, 4)
+
+
 def test_priority_helps_an_entry_whose_score_is_negative(pool: Callable[..., Any]) -> None:
     """Multiplied onto a logit, a greater factor would make it worse: of two equal ones the more important comes first."""
     rows = [{"attributes": {"priority": "P3"}}, {"attributes": {"priority": "P0"}}]
