@@ -19,7 +19,7 @@ from narrowgate.governance.fingerprint import fingerprint
 from narrowgate.governance.lockfile import write_lock
 from narrowgate.governance.records import PromotionRecord, append_record
 from narrowgate.host.discovery import Discovery
-from narrowgate.host.policies import policies_of
+from narrowgate.host.policy_set import policies_of
 from narrowgate.values.assessment import GateMode
 
 Install = Callable[..., str]

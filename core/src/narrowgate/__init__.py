@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from narrowgate.host.composition import Composition, Diagnosis, diagnose, inventory, plan
     from narrowgate.host.config import Config, load_config
     from narrowgate.host.discovery import Discovery, PluginRecord
+    from narrowgate.host.policy_set import PolicySet, inspect_policies
     from narrowgate.host.report import render as render_problems
     from narrowgate.host.runtime import Narrowgate, open  # noqa: A004 - used as narrowgate.open
     from narrowgate.host.sync import SyncNarrowgate, open_sync
@@ -48,6 +49,7 @@ _HOMES: Final = {
     "host.composition": "Composition Diagnosis diagnose inventory plan",
     "host.config": "Config load_config",
     "host.discovery": "Discovery PluginRecord",
+    "host.policy_set": "PolicySet inspect_policies",
     "host.report": "render_problems",
     "host.runtime": "Narrowgate open",
     "host.sync": "SyncNarrowgate open_sync",
@@ -89,6 +91,7 @@ __all__ = [
     "Narrowgate",
     "NarrowgateError",
     "PluginRecord",
+    "PolicySet",
     "RecallError",
     "RerankError",
     "SearchPage",
@@ -100,6 +103,7 @@ __all__ = [
     "Verdict",
     "WriteReceipt",
     "diagnose",
+    "inspect_policies",
     "inventory",
     "load_config",
     "open",

@@ -191,7 +191,7 @@ def test_lint_of_files_needs_no_configuration(process: Run, tmp_path: Path) -> N
     two.write_text(POLICY.replace('version = "1"', 'version = "2"'), encoding="utf-8")
     assert process("policy", "lint", one).code == 0
     done = process("policy", "lint", one, two, tmp_path / "gone.toml", "--json")
-    assert (done.code, [item["code"] for item in done.json["problems"]]) == (2, ["policy-clash", "bad-policy"])
+    assert (done.code, [item["code"] for item in done.json["problems"]]) == (2, ["bad-policy", "policy-clash"])
     Path("narrowgate.toml").write_text(f'[policies]\nfiles = ["{one}"]\n', encoding="utf-8")
     assert process("policy", "lock").code == 0
     two.write_text(POLICY.replace("0.7", "0.8"), encoding="utf-8")

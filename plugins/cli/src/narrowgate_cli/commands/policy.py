@@ -11,14 +11,12 @@ import click
 import tomli_w
 from rich.text import Text
 
-from narrowgate import Config, diagnose, load_config, render_problems
+from narrowgate import Config, PolicySet, diagnose, inspect_policies, load_config, render_problems
 from narrowgate.errors import CompositionError, InputError
 from narrowgate.governance.builtin import BUILT_IN
-from narrowgate.governance.files import read_policy
 from narrowgate.governance.fingerprint import fingerprint, plain
 from narrowgate.governance.lockfile import Lock, read_lock, write_lock
 from narrowgate.governance.records import read_records, standing
-from narrowgate.host.policies import examined, lock_path, lock_problems, policies_of, records_folder
 from narrowgate.seams.component import Problem
 from narrowgate.values.policy import DecisionPolicy
 from narrowgate_cli import exits
@@ -56,7 +54,7 @@ def list_(place: Place, as_json: bool) -> int:
     and the others are listed.
     """
     config = _config(place)
-    known, problems = _known(config)
+    _, known, problems = _known(config)
     errors = [problem for problem in problems if problem.severity == "error"]
     if as_json:
         write_json({"policies": [_row_json(item) for item in known], "problems": [problem_json(item) for item in errors]})
@@ -88,7 +86,7 @@ def show(place: Place, policy_id: str, as_toml: bool, as_json: bool) -> int:
     enforce, and the newest promotion record of exactly this content.
     """
     config = _config(place)
-    known, problems = _known(config)
+    found, known, problems = _known(config)
     item = next((item for item in known if item.policy.policy_id == policy_id), None)
     if item is None:
         errors = [problem for problem in problems if problem.severity == "error"]
@@ -98,7 +96,7 @@ def show(place: Place, policy_id: str, as_toml: bool, as_json: bool) -> int:
     if as_toml:
         click.echo(_as_toml(item.policy), nl=False)
         return exits.OK
-    shown = _shown_json(config, item)
+    shown = _shown_json(found, item)
     if as_json:
         write_json(shown)
         return exits.OK
@@ -125,9 +123,9 @@ def lint(place: Place, files: Sequence[Path], as_json: bool) -> int:
     code is then 2.
     """
     config = _config(place)
-    policies, problems = _read(config, files) if files else examined(config)
-    if not files:
-        problems = [*config.problems, *problems]
+    found = inspect_policies(config, files or None)
+    policies = found.policies
+    problems = found.problems if files else (*config.problems, *found.problems)
     errors = [problem for problem in problems if problem.severity == "error"]
     warnings = [problem for problem in problems if problem.severity == "warning"]
     if as_json:
@@ -161,12 +159,13 @@ def lock(place: Place, as_json: bool) -> int:
     to raise the version of the policy.
     """
     config = _config(place)
-    policies, problems = policies_of(config)
-    problems = [*config.problems, *problems, *lock_problems(config, policies)]
+    found = inspect_policies(config)
+    policies, path = found.policies, found.lock
+    # A policy that may not enforce yet is locked all the same: it must be, before it is promoted.
+    problems = (*config.problems, *found.own, *found.locked)
     errors = [problem for problem in problems if problem.severity == "error"]
     if errors:
         raise CompositionError(errors, render_problems(errors, title="nothing was locked"))
-    path = lock_path(config)
     added = write_lock(path, policies)
     if as_json:
         write_json(
@@ -186,25 +185,24 @@ def _config(place: Place) -> Config:
     return load_config(place.config, overrides=overrides(place))
 
 
-def _known(config: Config) -> tuple[list[Known], list[Problem]]:
-    """Return the policies of a configuration and the built-in ones that it does not name, and what is wrong.
+def _known(config: Config) -> tuple[PolicySet, list[Known], list[Problem]]:
+    """Return the policies of a configuration, those and the built-in ones that it does not name, and what is wrong.
 
     Where the whole cannot run for a reason that is no policy's, no backend is known, and a line on standard error says so.
     """
-    policies, found = examined(config)
-    problems = [*config.problems, *found]
+    found = inspect_policies(config)
+    policies, problems = found.policies, [*config.problems, *found.problems]
     composition = diagnose(config).composition if policies else None
     if policies and composition is None and not any(problem.severity == "error" for problem in problems):
         note("this configuration cannot run, so that no backend is known: `narrowgate check` tells why")
     backends = {} if composition is None else {item.policy.policy_id: item.backend for item in composition.policies}
-    path = lock_path(config)
-    held: Lock = {} if any(problem.code == "policy-lock" for problem in problems) else read_lock(path)
+    held: Lock = {} if any(problem.code == "policy-lock" for problem in problems) else read_lock(found.lock)
     named = {item.policy_id for item in policies}
     known = [
         Known(policy=item, used=item.policy_id in named, backend=backends.get(item.policy_id), locked=_locked(held, item))
         for item in (*policies, *(item for name, item in BUILT_IN.items() if name not in named))
     ]
-    return known, problems
+    return found, known, problems
 
 
 def _locked(held: Lock, policy: DecisionPolicy) -> str:
@@ -212,23 +210,6 @@ def _locked(held: Lock, policy: DecisionPolicy) -> str:
     if found is None:
         return "no"
     return "yes" if found.fingerprint == fingerprint(policy) else "changed"
-
-
-def _read(config: Config, files: Sequence[Path]) -> tuple[tuple[DecisionPolicy, ...], list[Problem]]:
-    """Return the policies of files, and what is wrong with them by themselves, with each other and by the lock."""
-    policies: dict[str, DecisionPolicy] = {}
-    problems: list[Problem] = []
-    for path in files:
-        read = read_policy(path)
-        problems += read.problems
-        if read.policy is None:
-            continue
-        other = policies.setdefault(read.policy.policy_id, read.policy)
-        if other is not read.policy:
-            text = f"policy {other.policy_id!r} is there twice: {other.origin} and {read.policy.origin}"
-            problems.append(Problem("policy-clash", text, "keep one; another version replaces the old one"))
-    sound = tuple(policies.values())
-    return sound, [*problems, *lock_problems(config, sound)]
 
 
 def _name_json(policy: DecisionPolicy) -> dict[str, Any]:
@@ -254,8 +235,8 @@ def _row_json(item: Known) -> dict[str, Any]:
     }
 
 
-def _shown_json(config: Config, item: Known) -> dict[str, Any]:
-    record = standing(read_records(records_folder(config), item.policy.policy_id), item.policy)
+def _shown_json(found: PolicySet, item: Known) -> dict[str, Any]:
+    record = standing(read_records(found.records, item.policy.policy_id), item.policy)
     promotion = None
     if record is not None:
         promotion = {
