@@ -6,8 +6,9 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
-from narrowgate.seams import Component, Deps, Need, Plugin, Seam, hookimpl
+from narrowgate.seams import Component, Deps, Need, NoSettings, Plugin, Seam, hookimpl
 from narrowgate_local import checks, profiles
+from narrowgate_local.rules.settings import LengthBoundsSettings, SensitiveSettings
 from narrowgate_local.settings import (
     CrossEncoderSettings,
     E5Settings,
@@ -17,6 +18,7 @@ from narrowgate_local.settings import (
 )
 
 if TYPE_CHECKING:
+    from narrowgate.seams.gate_ports import LocalRule
     from narrowgate.seams.ports import DecisionBackend, Embedder
 
 PLUGIN = Plugin("local", (1, 0))
@@ -55,6 +57,93 @@ async def _evidence(settings: EvidenceSettings, deps: Deps) -> AsyncIterator[Dec
     from narrowgate_local.evidence import build
 
     yield build.make(settings, statistics=deps.maybe(Seam.RECALL_CHANNEL), embedder=deps.maybe(Seam.EMBEDDER))
+
+
+@asynccontextmanager
+async def _evidence_resolves(_settings: NoSettings, _deps: Deps) -> AsyncIterator[LocalRule]:
+    from narrowgate_local.rules.rules import EvidenceResolves
+
+    yield EvidenceResolves()
+
+
+@asynccontextmanager
+async def _length_bounds(settings: LengthBoundsSettings, _deps: Deps) -> AsyncIterator[LocalRule]:
+    from narrowgate_local.rules.rules import LengthBounds
+
+    yield LengthBounds(settings)
+
+
+@asynccontextmanager
+async def _scope(_settings: NoSettings, _deps: Deps) -> AsyncIterator[LocalRule]:
+    from narrowgate_local.rules.rules import Scope
+
+    yield Scope()
+
+
+@asynccontextmanager
+async def _sensitive(settings: SensitiveSettings, _deps: Deps) -> AsyncIterator[LocalRule]:
+    from narrowgate_local.rules.rules import Sensitive
+
+    yield Sensitive(settings)
+
+
+@asynccontextmanager
+async def _already_adjudicated(_settings: NoSettings, _deps: Deps) -> AsyncIterator[LocalRule]:
+    from narrowgate_local.rules.rules import AlreadyAdjudicated
+
+    yield AlreadyAdjudicated()
+
+
+@asynccontextmanager
+async def _cooldown(_settings: NoSettings, _deps: Deps) -> AsyncIterator[LocalRule]:
+    from narrowgate_local.rules.rules import Cooldown
+
+    yield Cooldown()
+
+
+@hookimpl
+def narrowgate_local_rules() -> list[Component]:
+    """Offer the local rules."""
+    return [
+        Component(
+            "local.evidence-resolves",
+            Seam.LOCAL_RULE,
+            "Denies what cites a reference that names nothing.",
+            _evidence_resolves,
+        ),
+        Component(
+            "local.length-bounds",
+            Seam.LOCAL_RULE,
+            "Judges what is too short or too long to be asked about; one measure for every script.",
+            _length_bounds,
+            LengthBoundsSettings,
+        ),
+        Component(
+            "local.scope",
+            Seam.LOCAL_RULE,
+            "Denies what happens in a scope that the operation may not touch.",
+            _scope,
+        ),
+        Component(
+            "local.sensitive",
+            Seam.LOCAL_RULE,
+            "Keeps sensitive content from leaving this machine, even redacted.",
+            _sensitive,
+            SensitiveSettings,
+        ),
+        Component(
+            "local.already-adjudicated",
+            Seam.LOCAL_RULE,
+            "Repeats the verdict that the same content had under the same policy.",
+            _already_adjudicated,
+        ),
+        Component(
+            "local.cooldown",
+            Seam.LOCAL_RULE,
+            "Leaves a backend alone for a while after failures in a row.",
+            _cooldown,
+        ),
+    ]
 
 
 @hookimpl
