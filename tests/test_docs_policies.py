@@ -89,3 +89,13 @@ def test_what_the_second_stage_asks_is_what_its_policy_says() -> None:
     from narrowgate_decision import QUESTION
 
     assert dict(BUILT_IN["memory.rerank.decision.v1"].question) == {"en": QUESTION}
+
+
+@pytest.mark.parametrize("name", BUILT_IN)
+def test_a_built_in_policy_runs_on_the_first_party_plugins(name: str) -> None:
+    """Every rule that it names is there, and a backend on this machine stands in."""
+    found = diagnose(load_config(overrides={"policies": {"use": [name]}}, env={}))
+    assert found.composition is not None, found.problems
+    (planned,) = found.composition.policies
+    assert planned.rules == BUILT_IN[name].local_rules
+    assert planned.backend == (None if planned.policy.consumer == "memory_rerank" else "local.evidence")
