@@ -22,6 +22,7 @@ import narrowgate
 from narrowgate import CompositionError, NarrowgateError, diagnose, load_config, plan
 from narrowgate.host import report
 from narrowgate.host.discovery import Discovery
+from narrowgate.memory.review import ReviewService
 from narrowgate.recall.analysis import ANALYSER_VERSION
 from narrowgate.seams import Problem
 from narrowgate.values.entry import EmbeddingProfile
@@ -446,6 +447,14 @@ def test_a_database_that_is_not_there_is_told_as_shown(tmp_path: Path, capsys: p
     assert _plain(capsys.readouterr().err, tmp_path) == EXAMPLES["no-database"]
 
 
+def test_a_store_without_a_queue_is_told_as_shown(tmp_path: Path) -> None:
+    """By whatever looks for what is held."""
+    bare: Any = object()
+    with pytest.raises(narrowgate.StoreError) as caught:
+        anyio.run(ReviewService(bare, None).held)
+    assert _plain(f"Error: {caught.value}\n", tmp_path) == EXAMPLES["no-held-queue"]
+
+
 def test_a_broken_configuration_is_told_as_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """By `check`, like any other problem."""
     (tmp_path / "narrowgate.toml").write_text("[search\n")
@@ -477,7 +486,7 @@ def test_a_scale_that_is_turned_round_is_told_as_shown(tmp_path: Path) -> None:
 def test_every_example_is_held_to_the_program() -> None:
     """No report on the page is there without a test here, and no section without a report."""
     tested = {*HOST, *HTTP, *FILES, "missing-extra", "missing-model", "bad-calibration", "reranker-off", "polarity"}
-    tested |= {"locked", "full", "vector-shape", "file-gone", "closed", "engine", "no-database", "config"}
+    tested |= {"locked", "full", "vector-shape", "file-gone", "closed", "engine", "no-database", "no-held-queue", "config"}
     assert sorted(EXAMPLES) == sorted(tested) == sorted(re.findall(r"^### (\S+)$", TEXT, re.MULTILINE))
 
 

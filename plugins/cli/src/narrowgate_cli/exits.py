@@ -8,7 +8,7 @@ OK: Final = 0
 """Done. A search that finds nothing is done as well."""
 
 INCOMPLETE: Final = 1
-"""Done in part or not at all: an item was refused, a reference names nothing, or the memory had moved on."""
+"""Done in part or not at all: an item was refused or held, a reference names nothing, or the memory had moved on."""
 
 USAGE: Final = 2
 """The command line, the configuration, or a composition (its database file included) that cannot be used."""

@@ -38,7 +38,7 @@ _CODES: Final[tuple[tuple[type[NarrowgateError], str], ...]] = (
     (DeadlineError, "deadline"),
 )
 
-_NAMES_NOTHING: Final = frozenset({"ref-unknown", "entry-unknown", "memory-unknown"})
+_NAMES_NOTHING: Final = frozenset({"ref-unknown", "entry-unknown", "memory-unknown", "held-unknown"})
 
 
 def error_code(error: NarrowgateError) -> str:

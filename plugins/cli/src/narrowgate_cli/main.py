@@ -33,12 +33,18 @@ COMMANDS: Final = {
     "policy show": ("policy:show", "Show everything that one policy says."),
     "policy lint": ("policy:lint", "Check policy files without running anything."),
     "policy lock": ("policy:lock", "Enter the policies that take part into the lock."),
+    "held list": ("held:list_", "List writes that a gate holds back, oldest first, without their content."),
+    "held show": ("held:show", "Show one held write, with its text and evidence while it can still be released."),
+    "held release": ("held:release", "Write held entries, each as a revision of its own."),
+    "held reject": ("held:reject", "Close held writes without writing them."),
+    "held purge": ("held:purge", "Remove expired writes with their content, or records of what was decided, for good."),
 }
 """Name -> (`module:attribute` under `narrowgate_cli.commands`, one line for the list of commands). The first of two words is
 the name of a group."""
 
 GROUPS: Final = {
     "policy": "Decision policies: what they say, and whether they are what was reviewed.",
+    "held": "Writes that a gate holds back: nothing of them is lost, and a person decides.",
 }
 """Name of a group -> one line for the list of commands."""
 

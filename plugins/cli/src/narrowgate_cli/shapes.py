@@ -9,6 +9,7 @@ import attrs
 
 from narrowgate.values.decision import Usage
 from narrowgate.values.entry import Change, EntryVersion, MemoryHead, WriteReceipt
+from narrowgate.values.held import HeldEntry, HeldItem
 from narrowgate.values.search import Candidate, ChannelTrace, Hit, RerankTrace, SearchPage, SearchTrace, Verdict
 
 
@@ -170,3 +171,48 @@ def receipt_items_json(names: Sequence[str], receipt: WriteReceipt) -> list[dict
 def head_json(head: MemoryHead) -> dict[str, Any]:
     """Return where a memory stands."""
     return attrs.asdict(head)
+
+
+def held_json(entry: HeldEntry) -> dict[str, Any]:
+    """Return one place of the held queue, without content."""
+    return {
+        "id": entry.held_id,
+        "memory": entry.memory,
+        "state": entry.state,
+        "code": entry.code,
+        "policy": entry.policy_id,
+        "policy_version": entry.policy_version,
+        "fingerprint": entry.fingerprint,
+        "observation": entry.observation_id,
+        "batch": entry.batch,
+        "place": entry.place,
+        "entry": entry.entry,
+        "expected_version": entry.expected_version,
+        "base": None if entry.base is None else {"entry": entry.base[0], "version": entry.base[1]},
+        "digest": entry.digest,
+        "held_at": entry.held_at.isoformat(),
+        "expires_at": entry.expires_at.isoformat(),
+        "resolved_by": entry.resolved_by,
+        "resolved_at": None if entry.resolved_at is None else entry.resolved_at.isoformat(),
+        "reason": entry.reason,
+        "ref": None if entry.ref is None else str(entry.ref),
+    }
+
+
+def held_item_json(item: HeldItem) -> dict[str, Any]:
+    """Return one place of the held queue; `content` is null once it was decided."""
+    put = item.put
+    content = None
+    if put is not None:
+        moment = put.content.occurred_at
+        content = {
+            "text": put.content.text,
+            "kind": put.content.kind,
+            "source": put.content.source,
+            "author": put.content.author,
+            "occurred_at": None if moment is None else moment.isoformat(),
+            "attributes": dict(put.content.attributes),
+            "reason": put.reason,
+            "evidence": [{"ref": evidence.ref, "text": evidence.text} for evidence in put.evidence],
+        }
+    return {**held_json(item.entry), "content": content}

@@ -14,7 +14,7 @@ import attrs
 import click
 from rich.text import Text
 
-from narrowgate.values.entry import EntryDraft
+from narrowgate.values.entry import EntryDraft, ItemOutcome
 from narrowgate_cli import exits
 from narrowgate_cli.app import DEFAULT_MEMORY, Command, Interrupted, Place, common, json_option, run
 from narrowgate_cli.batches import batches
@@ -50,6 +50,7 @@ class Tally:
 
     statuses: Counter[str] = attrs.field(factory=Counter)
     refusals: list[dict[str, Any]] = attrs.field(factory=list)
+    holds: list[dict[str, Any]] = attrs.field(factory=list)
     committed: int = 0
     revision: int = 0
     pending: int = 0
@@ -59,6 +60,11 @@ class Tally:
         """Note a refused item with the place where it stands."""
         self.statuses["refused"] += 1
         self.refusals.append({"path": str(item.path), "line": item.line, "code": code, "message": message})
+
+    def hold(self, item: ImportItem, outcome: ItemOutcome) -> None:
+        """Note an item that a write gate holds, with the place where it stands."""
+        self.statuses["held"] += 1
+        self.holds.append({"path": str(item.path), "line": item.line, "code": outcome.code, "id": outcome.held})
 
 
 @click.command("import", cls=Command)
@@ -76,7 +82,7 @@ def import_(place: Place, paths: tuple[Path, ...], memory: str, zone: tzinfo, as
     an entry; dates in headings say when it happened. A JSONL line needs "text", and may have "id", "time" and more.
 
     Every entry remembers where it came from, so that importing again changes only what has changed. Items that break a rule
-    are refused one by one, with their line; the others are stored.
+    are refused one by one, with their line; the others are stored. What a write gate holds back waits in the held queue.
     """
     tally = Tally()
     try:
@@ -90,7 +96,7 @@ def import_(place: Place, paths: tuple[Path, ...], memory: str, zone: tzinfo, as
         write_json(_as_json(memory, tally))
     else:
         _show(memory, tally)
-    return exits.INCOMPLETE if tally.refusals else exits.OK
+    return exits.INCOMPLETE if tally.refusals or tally.holds else exits.OK
 
 
 async def _import(place: Place, items: Iterable[ImportItem], memory: str, tally: Tally) -> None:
@@ -104,10 +110,12 @@ async def _import(place: Place, items: Iterable[ImportItem], memory: str, tally:
                 for (item, _), outcome in zip(batch, receipt.items, strict=True):
                     if outcome.status == "refused":
                         tally.refuse(item, outcome.code, outcome.message)
+                    elif outcome.status == "held":
+                        tally.hold(item, outcome)
                     else:
                         tally.statuses[outcome.status] += 1
                 read += len(batch)
-                tally.committed = read - tally.statuses["refused"]
+                tally.committed = read - tally.statuses["refused"] - tally.statuses["held"]
                 tally.revision = receipt.revision
                 tally.pending += receipt.vectors_pending
                 tally.warning = receipt.warning or tally.warning
@@ -123,20 +131,24 @@ def _readable(items: Iterable[ImportItem], tally: Tally) -> Iterator[tuple[Impor
 
 
 def _as_json(memory: str, tally: Tally) -> dict[str, Any]:
+    # Only where a gate held something: without one nothing may tell that there could be one.
+    held = {"held": len(tally.holds), "holds": tally.holds} if tally.holds else {}
     return {
         "memory": memory,
         "revision": tally.revision,
         **{status: tally.statuses[status] for status in ("added", "revised", "unchanged", "refused")},
         "vectors_pending": tally.pending,
         "refusals": tally.refusals,
+        **held,
     }
 
 
 def _show(memory: str, tally: Tally) -> None:
     line = Text(f"{memory}: ", style="bold")
-    for status in ("added", "revised", "unchanged", "refused"):
+    for status in ("added", "revised", "unchanged", "refused", *(("held",) if tally.holds else ())):
         number = tally.statuses[status]
-        style = "dim" if not number else "yellow" if status == "refused" else "green" if status != "unchanged" else ""
+        alarming = status in ("refused", "held")
+        style = "dim" if not number else "yellow" if alarming else "green" if status != "unchanged" else ""
         line.append(f"{number:,} {status}  ", style=style)
     line.rstrip()
     console().print(line)
@@ -144,5 +156,9 @@ def _show(memory: str, tally: Tally) -> None:
         note(f"refused {refusal['path']}:{refusal['line']}: {refusal['message']} [{refusal['code']}]")
     if len(tally.refusals) > _SHOWN:
         note(f"... and {len(tally.refusals) - _SHOWN:,} more refused: --json lists them all")
+    for held in tally.holds[:_SHOWN]:
+        note(f"held {held['path']}:{held['line']}: {held['code']} (narrowgate held show {held['id']})")
+    if len(tally.holds) > _SHOWN:
+        note(f"... and {len(tally.holds) - _SHOWN:,} more held: narrowgate held list")
     if tally.warning is not None:
         note(f"{count(tally.pending, 'entry', 'entries')} without vectors: {tally.warning}")

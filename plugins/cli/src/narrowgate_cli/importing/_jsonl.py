@@ -2,9 +2,10 @@
 
 A line is an object with `text` and, all optional, `id` (a string or whole number: becomes the entry's source), `source`
 (wins over `id`), `time` or `occurred_at` (ISO 8601), `author` or `speaker`, `kind`, `reason`, `attributes` (an object of
-strings, numbers, booleans and nulls). Every other field with a string, number or boolean becomes an attribute, a list of
-strings and numbers becomes one text joined with `, `, and `null` means that the field is absent. `ref`, which an export
-writes, names a version in the memory that it came from and is not read.
+strings, numbers, booleans and nulls), `evidence` (a list of references, or of objects with `ref` and `text`: for a write
+gate, and never stored). Every other field with a string, number or boolean becomes an attribute, a list of strings and
+numbers becomes one text joined with `, `, and `null` means that the field is absent. `ref`, which an export writes, names a
+version in the memory that it came from and is not read.
 
 A text that is too long is refused and not split: the `id` names one entry, and whoever wrote the file refers to it.
 """
@@ -19,7 +20,7 @@ from pathlib import Path
 from typing import Any, Final, NoReturn
 
 from narrowgate.errors import InputError
-from narrowgate.values.entry import EntryDraft, EntryVersion, Scalar
+from narrowgate.values.entry import EntryDraft, EntryVersion, Evidence, Scalar
 from narrowgate.values.times import parse_instant
 from narrowgate_cli.importing._items import ImportItem, accepted, refused
 
@@ -27,7 +28,7 @@ MAX_LINE_BYTES: Final = 1 << 20
 """The longest line that is read; an entry with all its metadata at their limits needs less than a tenth."""
 
 _KNOWN: Final = frozenset(
-    ("id", "source", "text", "time", "occurred_at", "author", "speaker", "kind", "reason", "attributes", "ref")
+    ("id", "source", "text", "time", "occurred_at", "author", "speaker", "kind", "reason", "attributes", "evidence", "ref")
 )
 _BOM: Final = b"\xef\xbb\xbf"
 
@@ -97,6 +98,7 @@ def parse_line(line: str, *, zone: tzinfo = UTC) -> EntryDraft:
         occurred_at=None if moment is None else parse_instant(moment, zone=zone),
         attributes=_attributes(record),
         reason=_string(record, "reason"),
+        evidence=_evidence(record),
     )
 
 
@@ -145,6 +147,21 @@ def _attributes(record: dict[str, Any]) -> dict[str, Scalar]:
         raise InputError("json-field", 'the field "attributes" must be an object')
     attributes.update({key: _scalar(key, value) for key, value in (inner or {}).items()})
     return attributes
+
+
+def _evidence(record: dict[str, Any]) -> tuple[Evidence, ...]:
+    given = record.get("evidence")
+    if given is None:
+        return ()
+    found = []
+    for item in given if isinstance(given, list) else [None]:
+        named = {"ref": item} if isinstance(item, str) else item
+        if not isinstance(named, dict) or not {*named} <= {"ref", "text"} or not isinstance(named.get("ref"), str):
+            raise InputError(
+                "json-field", 'the field "evidence" must be a list of references, or of objects with "ref" and "text"'
+            )
+        found.append(Evidence(named["ref"], _string(named, "text")))
+    return tuple(found)
 
 
 def _joined(value: Any) -> Any:
