@@ -18,7 +18,7 @@ from narrowgate.governance.fingerprint import fingerprint
 from narrowgate.governance.records import PromotionRecord, append_record
 from narrowgate.values.assessment import GateMode
 from narrowgate.values.decision import DecisionOutcome, DecisionRequest, DecisionResult, Usage
-from narrowgate.values.entry import EntryDraft, Evidence
+from narrowgate.values.entry import EntryDraft, Evidence, WriteReceipt
 from narrowgate.values.observation import DecisionObservation
 
 POLICY: Final = """\
@@ -176,3 +176,18 @@ def cited(text: str, *evidence: str, **fields: Any) -> EntryDraft:
 def wrong(text: str, **fields: Any) -> EntryDraft:
     """Return a draft whose evidence says something else: the judge says no."""
     return cited(text, "Something else entirely.", **fields)
+
+
+BATCH: Final = [
+    cited("The order service runs on Postgres."),
+    wrong("The order service runs on MySQL."),
+    cited("perhaps it moves in May."),
+    EntryDraft("Nobody said so."),
+    cited("订单服务的备份在凌晨两点。"),
+    wrong("订单服务没有备份。", kind="decision"),
+]
+
+
+def statuses(receipt: WriteReceipt) -> list[str]:
+    """Return what became of each item."""
+    return [item.status for item in receipt.items]
