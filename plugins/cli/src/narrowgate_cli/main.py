@@ -38,6 +38,12 @@ COMMANDS: Final = {
     "held release": ("held:release", "Write held entries, each as a revision of its own."),
     "held reject": ("held:reject", "Close held writes without writing them."),
     "held purge": ("held:purge", "Remove expired writes with their content, or records of what was decided, for good."),
+    "observations tail": ("observations:tail", "Show the newest observations, the newest last."),
+    "observations stats": (
+        "observations:stats",
+        "Count what gates did: attempts, verdicts, actions, fallbacks by reason, latency and cost of each policy.",
+    ),
+    "observations export": ("observations:export", "Write observations as JSON lines or Parquet, oldest first."),
 }
 """Name -> (`module:attribute` under `narrowgate_cli.commands`, one line for the list of commands). The first of two words is
 the name of a group."""
@@ -45,6 +51,7 @@ the name of a group."""
 GROUPS: Final = {
     "policy": "Decision policies: what they say, and whether they are what was reviewed.",
     "held": "Writes that a gate holds back: nothing of them is lost, and a person decides.",
+    "observations": "What gates did: one by one, in figures, and as a file.",
 }
 """Name of a group -> one line for the list of commands."""
 
