@@ -111,7 +111,8 @@ def locality_of(url: str) -> Locality:
     """Return `LOOPBACK` for an address of this machine itself (`localhost`, 127.0.0.0/8, ::1), else `HOSTED`.
 
     A name that merely resolves to such an address is `HOSTED`: it may resolve to another one tomorrow. That goes for
-    `localhost.` and `x.localhost` too, for which systems ask the name service. What is no URL is `HOSTED`.
+    `localhost.` and `x.localhost` too, for which systems ask the name service, and for whatever stands before a `%`: with a
+    zone, or an escaped dot, it is looked up like a name. What is no URL is `HOSTED`.
     """
     try:
         host = (urlsplit(url.strip()).hostname or "").lower()
@@ -120,7 +121,7 @@ def locality_of(url: str) -> Locality:
     if host == "localhost":
         return Locality.LOOPBACK
     try:
-        address = ipaddress.ip_address(host.partition("%")[0])
+        address = ipaddress.ip_address("" if "%" in host else host)
     except ValueError:
         return Locality.HOSTED
     mapped = getattr(address, "ipv4_mapped", None)
