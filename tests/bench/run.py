@@ -1,7 +1,7 @@
 """Measure speed and memory against their floors and print one table.
 
     python tests/bench/run.py [--sizes 10000 100000] [--data DIR] [--strict]
-                              [--only startup dispatch keep-drop ingest search memory]
+                              [--only startup dispatch keep-drop ledger ingest search memory]
 
 Every figure that depends on the machine stands beside its floor: the bare work, measured in the same run, query by query.
 Texts are made by a seeded generator; the embedder is a hash of words, so that no model's time is in any figure.
@@ -27,13 +27,14 @@ import corpus
 import dispatch
 import ingesting
 import keep_drop
+import ledger
 import memory
 import parts
 import quality
 import searching
 import startup
 
-WHAT: Final = ("startup", "dispatch", "keep-drop", "ingest", "search", "memory")
+WHAT: Final = ("startup", "dispatch", "keep-drop", "ledger", "ingest", "search", "memory")
 
 
 @attrs.frozen
@@ -83,8 +84,10 @@ def measure(asked: argparse.Namespace) -> Iterator[Row]:
         yield from _dispatch()
     if "keep-drop" in asked.only:
         yield from _keep_drop()
+    if "ledger" in asked.only:
+        yield from _ledger()
     for size in asked.sizes:
-        if set(asked.only) - {"startup", "dispatch", "keep-drop"}:
+        if set(asked.only) - {"startup", "dispatch", "keep-drop", "ledger"}:
             yield from _size(size, asked.only)
     if asked.data is None:
         print("recall and decisions: not measured, no --data DIR given", file=sys.stderr)
@@ -129,6 +132,29 @@ def _keep_drop() -> Iterator[Row]:
             f"{item.ratio:.2f}, {ours.wall / bare.wall:.2f}",
             f"<= {keep_drop.RATIO:g}x of the larger, {item.expected} requests",
             item.ok,
+        )
+
+
+def _ledger() -> Iterator[Row]:
+    with tempfile.TemporaryDirectory() as name:
+        done = anyio.run(ledger.written, Path(name))
+        ratio = done.grouped / done.single
+        yield Row(
+            "ledger, observations a second, group commit",
+            f"{done.grouped:,.0f}",
+            f"{done.single:,.0f} (one commit each)",
+            f"{ratio:.0f}",
+            f">= {ledger.RATIO:g}x",
+            ratio >= ledger.RATIO,
+        )
+        read = anyio.run(ledger.columns, Path(name))
+        yield Row(
+            f"ledger, {len(ledger.READ)} columns of {read.rows:,}",
+            f"{read.seconds:.2f} s",
+            f"{read.floor:.2f} s (row by row; sort and sum {read.sweep:.2f})",
+            f"{read.seconds / read.floor:.2f}",
+            "<= 1x",
+            read.seconds <= read.floor,
         )
 
 
