@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from narrowgate_http import HttpError, HttpSettings, Reply, http_client
-from narrowgate_http.bodies import NonFiniteError, code_in, decode, encode, words_of
+from narrowgate_http.bodies import NonFiniteError, RepeatedNameError, code_in, decode, encode, words_of
 from narrowgate_http.testing import Answer, FaultServer
 
 JSON = st.recursive(
@@ -82,6 +82,23 @@ def test_what_is_no_json_is_refused(raw: bytes) -> None:
     with pytest.raises(ValueError, match=r".") as caught:
         decode(raw)
     assert not isinstance(caught.value, NonFiniteError)
+
+
+@pytest.mark.parametrize("raw", [b'{"a":1,"a":2}', b'{"a":1,"a":1}', b'[{"b":{"a":[],"\\u0061":{}}}]', b'{"":0,"":0}'])
+def test_an_object_with_one_name_twice_is_refused(raw: bytes) -> None:
+    """Also where it is written in two ways, and at any depth: one reader takes the first value, the next one the last."""
+    with pytest.raises(RepeatedNameError):
+        decode(raw)
+
+
+@pytest.mark.anyio
+async def test_a_name_twice_is_another_shape_and_an_error_body_with_one_keeps_its_code() -> None:
+    """What cannot be read of an error is its words alone."""
+    raw = b'{"error":"a","error":"b"}'
+    for status, code in ((200, "wrong-shape"), (422, "bad-request")):
+        with pytest.raises(HttpError) as caught:
+            await post(Answer(status=status, body=raw))
+        assert (caught.value.code, caught.value.requests) == (code, 1)
 
 
 @pytest.mark.anyio

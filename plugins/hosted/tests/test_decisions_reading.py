@@ -51,6 +51,7 @@ BAD: Final[dict[str, tuple[Any, str]]] = {
     "a list": ([], "wrong-shape"),
     "null body": (None, "wrong-shape"),
     "an error": ({"error": {"code": 429, "message": "quota"}}, "provider-error"),
+    "an error beside answers": (_with(error={"message": "overloaded"}), "provider-error"),
     "unsupported": (_first({"type": "unsupported", "question_type": "noul", "reason": "x"}), "unsupported"),
 }
 
@@ -81,6 +82,17 @@ async def test_a_number_that_is_none_is_refused(number: str) -> None:
             with pytest.raises(DecisionError) as caught:
                 await backend.evaluate_many(TWO)
     assert caught.value.code == "non-finite"
+
+
+@pytest.mark.anyio
+async def test_two_verdicts_on_one_question_are_none() -> None:
+    """Which of them counts would depend on who reads: this one takes the first, that one the last."""
+    raw = b'{"answers":{"q1":{"type":"noul","noul":0.9},"q2":{"type":"noul","noul":0.9},"q2":{"type":"noul","noul":0.1}}}'
+    with FaultServer(Answer(body=raw)) as server:
+        async with opened(SYSTEMONE, base_url=server.url) as backend:
+            with pytest.raises(DecisionError) as caught:
+                await backend.evaluate_many(TWO)
+    assert (caught.value.code, caught.value.usage) == ("wrong-shape", Usage(2, 1, None, None))
 
 
 OPENAI_BAD: Final[dict[str, Any]] = {

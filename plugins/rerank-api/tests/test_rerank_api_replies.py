@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from narrowgate.decisions import Usage
 from narrowgate.errors import RerankError
 from narrowgate.values.search import RerankDecision
 from narrowgate.values.secret import Secret
@@ -108,6 +109,16 @@ async def test_the_words_of_a_provider_are_told_without_content(
     assert caught.value.code == "provider-error"
     assert "quota of" in str(caught.value)
     assert not any(word in str(caught.value) for word in ("zk-55", "alpha", "which"))
+
+
+@pytest.mark.anyio
+async def test_a_result_with_two_indexes_is_refused(pool: Callable[..., Any], endpoint: Callable[..., Any]) -> None:
+    """Whose score it is depends on the reader; the page of replies says so."""
+    with FaultServer(Answer(body=b'{"results":[{"index":0,"index":1,"relevance_score":0.9}]}')) as server:
+        async with endpoint(server.url) as reranker:
+            with pytest.raises(RerankError) as caught:
+                await reranker.rerank("which?", pool(TEXTS), 3)
+    assert (caught.value.code, caught.value.usage) == ("wrong-shape", Usage(3, 1, None, None))
 
 
 @pytest.mark.anyio

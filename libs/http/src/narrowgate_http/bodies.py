@@ -9,7 +9,17 @@ from typing import Any, Final
 
 from narrowgate_http.scrubbing import scrubbed
 
-__all__ = ["NonFiniteError", "code_in", "decode", "encode", "is_refusal", "is_too_large", "scrubbed", "words_of"]
+__all__ = [
+    "NonFiniteError",
+    "RepeatedNameError",
+    "code_in",
+    "decode",
+    "encode",
+    "is_refusal",
+    "is_too_large",
+    "scrubbed",
+    "words_of",
+]
 
 _GUARD: Final = re.compile(r"\s*\)\]\}',?[ \t]*\r?\n")
 """The line that some servers put before JSON so that no browser runs it as a script."""
@@ -26,6 +36,10 @@ class NonFiniteError(ValueError):
     """JSON with NaN or Infinity in it, which is none."""
 
 
+class RepeatedNameError(ValueError):
+    """JSON in which an object has one name twice: which of the two values counts depends on the reader."""
+
+
 def encode(body: Any) -> bytes:
     """Return `body` as JSON in UTF-8.
 
@@ -40,6 +54,7 @@ def decode(raw: bytes) -> Any:
 
     Raises:
         NonFiniteError: it holds NaN or Infinity, as words or as a number beyond the range of floats.
+        RepeatedNameError: an object in it has one name twice.
         ValueError: it is no JSON.
     """
     text = raw.decode("utf-8-sig")
@@ -49,13 +64,20 @@ def decode(raw: bytes) -> Any:
     # Looking at each number in Python takes three times as long as everything else, and thousands of them make a vector.
     check = _finite if any(part in shape for part in _BEYOND) else None
     try:
-        return json.loads(text, parse_constant=_refuse, parse_float=check)
+        return json.loads(text, parse_constant=_refuse, parse_float=check, object_pairs_hook=_once)
     except RecursionError:
         raise ValueError("nested too deeply") from None
 
 
 def _refuse(word: str) -> Any:
     raise NonFiniteError(word)
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise RepeatedNameError
+    return found
 
 
 def _finite(text: str) -> float:

@@ -14,7 +14,17 @@ import httpx
 
 from narrowgate_http import headers as _headers
 from narrowgate_http.address import shown, split
-from narrowgate_http.bodies import NonFiniteError, code_in, decode, encode, is_refusal, is_too_large, scrubbed, words_of
+from narrowgate_http.bodies import (
+    NonFiniteError,
+    RepeatedNameError,
+    code_in,
+    decode,
+    encode,
+    is_refusal,
+    is_too_large,
+    scrubbed,
+    words_of,
+)
 from narrowgate_http.failures import CURES, HttpError
 from narrowgate_http.retrying import asked_wait, code_of, may_retry, usual_wait
 from narrowgate_http.settings import HttpSettings
@@ -211,6 +221,8 @@ class HttpClient:
             return decode(raw)
         except NonFiniteError:
             raise self._failure("non-finite", url, f"answered {status} with NaN or Infinity", status) from None
+        except RepeatedNameError:
+            raise self._failure("wrong-shape", url, f"answered {status} with JSON that has one name twice", status) from None
         except ValueError:
             if answer.kind in _STREAMS:
                 raise self._failure("wrong-shape", url, f"answered {status} with a stream ({answer.kind})", status) from None

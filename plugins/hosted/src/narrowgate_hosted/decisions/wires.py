@@ -173,10 +173,11 @@ class OpenAIDecisions:
 
 def _member(body: Any, name: str, kind: type) -> Any:
     found = body.get(name) if isinstance(body, dict) else None
+    # Also beside answers: then nobody knows which of them stand.
+    if isinstance(body, dict) and body.get("error"):
+        raise UnreadableError("provider-error", "answered 200 with an error")
     if isinstance(found, kind):
         return found
-    if isinstance(body, dict) and body.get("error"):
-        raise UnreadableError("provider-error", "answered with an error in place of answers")
     raise UnreadableError("wrong-shape", f"answered without {name!r} of the form wanted")
 
 
