@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,9 @@ import apsw
 import pytest
 from ledger_parts import observation, opened
 
+from narrowgate.errors import StoreError
 from narrowgate.values.columns import record_of
+from narrowgate_sqlite import _ledger_file
 
 SCRIPT = Path(__file__).with_name("ledger_worker.py")
 
@@ -43,6 +46,23 @@ def test_two_processes_observe_into_one_ledger(file: Path) -> None:
     assert [process.returncode for process in pair] == [0, 0]
     expected = [f"{number:08}" for number in range(200)]
     assert operations(file) == {"x": expected, "y": expected}
+
+
+def test_a_ledger_that_another_process_makes_meanwhile_is_no_stranger(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two processes find no file and both make it: whoever is second never takes the first one's tables for a stranger's."""
+    ask, made = _ledger_file.fetch_value, []
+
+    def interrupted(db: apsw.Connection, sql: str, bound: Sequence[Any] = ()) -> Any:
+        if not made:
+            made.append(True)
+            with contextlib.suppress(StoreError):  # or it waits its turn
+                _ledger_file.open_file(file, 0.05, _ledger_file.MIGRATIONS).close()
+        return ask(db, sql, bound)
+
+    monkeypatch.setattr(_ledger_file, "fetch_value", interrupted)
+    _ledger_file.open_file(file, 10.0, _ledger_file.MIGRATIONS).close()
+    assert made
+    assert operations(file) == {}
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGKILL")

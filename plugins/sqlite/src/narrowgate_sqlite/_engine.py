@@ -298,8 +298,10 @@ def _prepare(path: Path, busy_timeout: float, analyser: str, migrations: Sequenc
 
 
 def _outdated(db: apsw.Connection, path: Path, schema: int) -> bool:
-    application, version = int(db.pragma("application_id")), int(db.pragma("user_version"))
-    if application == 0 and version == 0 and not fetch_value(db, "SELECT count(*) FROM sqlite_schema"):
+    with db:  # all of one moment: another process may be making the very same tables just now
+        application, version = int(db.pragma("application_id")), int(db.pragma("user_version"))
+        tables = fetch_value(db, "SELECT count(*) FROM sqlite_schema")
+    if application == 0 and version == 0 and not tables:
         return True
     fault = identity_fault(path, application, version, schema)
     if fault is not None:
