@@ -12,6 +12,7 @@ import pytest
 from narrowgate import Discovery, diagnose, load_config
 from narrowgate.host.config import SECTIONS
 from narrowgate.host.settings import options_of
+from narrowgate.seams import NoSettings
 from narrowgate_http import HttpSettings
 
 TEXT = (Path(__file__).parent.parent / "docs/configuration.md").read_text(encoding="utf-8")
@@ -24,9 +25,10 @@ def _classes() -> dict[str, type]:
     discovery = Discovery()
     found: dict[str, type] = {f"## `[{name}]`": settings for name, settings in SECTIONS.items()}
     found[f"### {SERVED}"] = HttpSettings
-    for plugin in ("decision", "hosted", "listwise", "local", "observe", "otel", "rerank-api", "sqlite"):
+    for plugin in ("decision", "hosted", "listwise", "local", "observe", "otel", "redact", "rerank-api", "sqlite"):
         for component in discovery.load(plugin).components:
-            found[f"### {component.name}"] = component.settings
+            if component.settings is not NoSettings:
+                found[f"### {component.name}"] = component.settings
     return found
 
 

@@ -381,6 +381,10 @@ def test_the_report_of_an_unusable_file_is_the_one_shown(code: str, tmp_path: Pa
         ("missing-model", '[use]\nembedder = "local.onnx"\n'),
         ("sink-unwritable", '[use]\nsinks = ["observe.jsonl"]\n[settings."observe.jsonl"]\npath = "data"\n'),
         (
+            "bad-pattern",
+            '[use]\nsanitiser = "redact.sanitiser"\n[settings."redact.sanitiser".patterns]\ncontract = "(?=HT)"\n',
+        ),
+        (
             "bad-calibration",
             '[use]\nreranker = "decision.keep-drop"\n[settings."local.evidence"]\ncalibration = "calibration.json"\n',
         ),
@@ -495,6 +499,7 @@ def test_every_example_is_held_to_the_program() -> None:
         "missing-model",
         "bad-calibration",
         "sink-unwritable",
+        "bad-pattern",
         "reranker-off",
         "polarity",
     }

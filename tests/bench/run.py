@@ -1,7 +1,7 @@
 """Measure speed and memory against their floors and print one table.
 
     python tests/bench/run.py [--sizes 10000 100000] [--data DIR] [--strict]
-                              [--only startup dispatch keep-drop ledger ingest search memory]
+                              [--only startup dispatch keep-drop ledger redact ingest search memory quality]
 
 Every figure that depends on the machine stands beside its floor: the bare work, measured in the same run, query by query.
 Texts are made by a seeded generator; the embedder is a hash of words, so that no model's time is in any figure.
@@ -30,11 +30,15 @@ import keep_drop
 import ledger
 import memory
 import parts
+import pii
+import planted
 import quality
 import searching
 import startup
 
-WHAT: Final = ("startup", "dispatch", "keep-drop", "ledger", "ingest", "search", "memory")
+from narrowgate_redact.sanitiser import RedactSanitiser
+
+WHAT: Final = ("startup", "dispatch", "keep-drop", "ledger", "redact", "ingest", "search", "memory", "quality")
 
 
 @attrs.frozen
@@ -86,17 +90,31 @@ def measure(asked: argparse.Namespace) -> Iterator[Row]:
         yield from _keep_drop()
     if "ledger" in asked.only:
         yield from _ledger()
+    if "redact" in asked.only:
+        yield from _redact()
     for size in asked.sizes:
-        if set(asked.only) - {"startup", "dispatch", "keep-drop", "ledger"}:
+        if {"ingest", "search", "memory"} & set(asked.only):
             yield from _size(size, asked.only)
     if asked.data is None:
-        print("recall and decisions: not measured, no --data DIR given", file=sys.stderr)
+        print("recall, decisions and labelled redaction: not measured, no --data DIR given", file=sys.stderr)
     elif not asked.data.is_dir():
-        print(f"recall and decisions: not measured, {asked.data} is not there", file=sys.stderr)
+        print(f"recall, decisions and labelled redaction: not measured, {asked.data} is not there", file=sys.stderr)
     else:
-        for figure in quality.measure(asked.data):
+        labelled = [item for what, item in (("redact", pii.measure), ("quality", quality.measure)) if what in asked.only]
+        for figure in (figure for item in labelled for figure in item(asked.data)):
             ok = figure.value >= figure.floor or math.isclose(figure.value, figure.floor)
             yield Row(figure.name, f"{figure.value:.4f}", f"{figure.floor:.4f}", "", "at least the floor", ok)
+
+
+def _redact() -> Iterator[Row]:
+    for item in planted.measure(RedactSanitiser()):
+        for what, share, of, floor in (
+            ("nothing left of", item.gone / item.planted, f"{item.planted:,} planted values", planted.FLOOR),
+            ("left alone of", item.alone / item.clean, f"{item.clean:,} clean sentences", planted.CLEAN_FLOOR),
+        ):
+            name = f"redaction {item.language}, {what} {of}"
+            yield Row(name, f"{share:.4f}", f"{floor:.4f}", "", "at least the floor", share >= floor)
+        yield Row(f"redaction {item.language}, speed", f"{item.megabytes:.2f} MB/s of processor time")
 
 
 def _startup() -> Iterator[Row]:

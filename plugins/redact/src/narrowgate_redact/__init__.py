@@ -1,0 +1,1 @@
+"""Redaction: one sanitiser for content that leaves this machine and for logs."""
