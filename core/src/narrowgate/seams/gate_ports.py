@@ -26,7 +26,7 @@ class RuleInput:
         evidence_refs: references of the evidence.
         unresolved_refs: those of them that name nothing.
         sensitive: detector -> number of sensitive places in subject and evidence; `None` where no sanitiser is in use.
-        leaves: whether the backend would receive the content on another machine.
+        leaves: whether the backend is on another machine and the boundary is not one under which content never goes there.
         earlier: the verdict under the same policy fingerprint on the same content, where there was one.
         cooling: whether the backend is being left alone after failures.
     """
