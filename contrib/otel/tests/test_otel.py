@@ -9,8 +9,6 @@ from typing import Any
 
 import attrs
 import pytest
-from narrowgate_otel.settings import TelemetrySettings
-from narrowgate_otel.telemetry import METRIC_LABELS, Telemetry
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 from opentelemetry.sdk.trace import TracerProvider
@@ -21,6 +19,8 @@ from narrowgate.values.assessment import Attempt, Coverage, DecisionAssessment, 
 from narrowgate.values.decision import DecisionOutcome, Usage
 from narrowgate.values.observation import DecisionObservation
 from narrowgate.values.policy import PrivacyBoundary, Thresholds
+from narrowgate_otel.settings import TelemetrySettings
+from narrowgate_otel.telemetry import METRIC_LABELS, Telemetry
 
 pytestmark = pytest.mark.anyio
 

@@ -53,7 +53,7 @@ class HeldDraft:
 
     @property
     def key(self) -> str:
-        """64 lowercase hex digits, equal for the same write on the same evidence, policy and version that it would revise."""
+        """64 lowercase hex digits, equal for the same write on the same evidence, policy and version to revise."""
         put = self.put
         cited = [(item.ref, item.text) for item in put.evidence]
         fields = (self.fingerprint, self.memory, put.entry, put.expected_version, self.base, put.content.digest, cited)
