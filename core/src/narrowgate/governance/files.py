@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import difflib
 import re
+import stat
 import tomllib
+import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 from pathlib import Path
@@ -50,6 +52,15 @@ REQUIRED: Final = (
 
 OPTIONAL: Final = ("thresholds", "effect", "languages", "author")
 
+MAX_FILE: Final = 1_000_000
+"""Bytes of a policy file; a policy with all its texts at their longest is far below."""
+
+_LARGEST: Final = 1e9
+"""No number of a policy is as large."""
+
+_INVISIBLE: Final = ("Cc", "Cf", "Zl", "Zp")
+"""Unicode categories: control and format characters, separators of lines and paragraphs."""
+
 _AT_LINE: Final = re.compile(r" \(at line (\d+), column \d+\)$")
 _KEY: Final = re.compile(r"""\s*(?:"([^"]+)"|'([^']+)'|([A-Za-z0-9_-]+))\s*=""")
 _TABLE: Final = re.compile(r"\s*\[\s*([A-Za-z0-9_.\"'-]+)\s*\]")
@@ -81,15 +92,18 @@ class PolicyFile:
 def read_policy(path: Path) -> PolicyFile:
     """Read one policy file."""
     try:
-        text = path.read_text(encoding="utf-8-sig")
-        table = tomllib.loads(text)
+        text = _text_of(path)
     except (OSError, UnicodeDecodeError) as error:
         problem = Problem(
             "bad-policy", f"{path}: the policy file cannot be read ({type(error).__name__})", "make it a readable UTF-8 file"
         )
         return PolicyFile(path, None, (problem,))
-    except tomllib.TOMLDecodeError as error:
-        said = str(error)
+    except _FaultError as fault:
+        return PolicyFile(path, None, (Problem("bad-policy", f"{path}: {fault}", fault.cure),))
+    try:
+        table = tomllib.loads(text)
+    except (ValueError, RecursionError) as error:  # also a number with thousands of digits, and thousands of brackets
+        said = str(error) if isinstance(error, tomllib.TOMLDecodeError) else "a number too long, or tables too deep"
         line = _AT_LINE.search(said)
         place = f"{path}:{line[1]}" if line else str(path)
         problem = Problem("bad-policy", f"{place}: no valid TOML: {_AT_LINE.sub('', said)}", "correct that place")
@@ -98,6 +112,17 @@ def read_policy(path: Path) -> PolicyFile:
     reader = _Reader(path, lines, table)
     policy = reader.policy()
     return PolicyFile(path, policy if not reader.problems else None, tuple(reader.problems))
+
+
+def _text_of(path: Path) -> str:
+    """Return what a file holds. A pipe or a device would never end, or never begin."""
+    if not stat.S_ISREG(path.stat().st_mode):
+        raise _FaultError("no regular file", "name a policy file, or a pattern such as policies/*.toml")
+    with path.open("rb") as file:
+        raw = file.read(MAX_FILE + 1)
+    if len(raw) > MAX_FILE:
+        raise _FaultError(f"longer than {MAX_FILE} bytes", "write one policy to a file")
+    return raw.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
 
 
 def _lines(text: str) -> dict[str, int]:
@@ -198,10 +223,19 @@ def contradictions(policy: DecisionPolicy) -> list[tuple[str, str, str]]:
     if policy.mode is GateMode.ENFORCING and policy.effect is None:
         cure = "name the effect" if consumer.effects else f"{consumer.name} may never enforce: use advisory at most"
         found.append(("mode", "enforcing needs an effect", cure))
-    for language in policy.question:
+    for language, asked in policy.question.items():
         if language not in LANGUAGES:
             text = f"question: a text in {language!r} would never be asked: no subject is told to be of that language"
             found.append((f"question.{language}", text, f"use labels of {', '.join(LANGUAGES)}"))
+        if not any(map(str.isalnum, asked)):
+            found.append((f"question.{language}", f"question: the text in {language!r} has no words", "write the question"))
+    for name in ("decision_kind", "effect", "author"):
+        said = getattr(policy, name) or ""
+        if any(unicodedata.category(char) in _INVISIBLE for char in said):
+            # Labels stand in logs, metrics and terminals, and a name is compared with another one.
+            found.append(
+                (name, f"{name} holds characters that cannot be seen, such as a line break", "write it on one line")
+            )
     uncovered = [item for item in policy.languages if item not in policy.promotion_criteria.languages]
     if uncovered:
         text = f"promotion_criteria: languages leave out {', '.join(uncovered)}, which the policy sees"
@@ -245,11 +279,11 @@ def _member(value: Any, kind: type[E]) -> E:
 
 
 def _consumer(value: Any) -> str:
-    if value not in CONSUMERS:
+    if not isinstance(value, str) or value not in CONSUMERS:
         near = difflib.get_close_matches(str(value), CONSUMERS, n=1)
         cure = f"did you mean {near[0]!r}?" if near else f"use one of {', '.join(CONSUMERS)}"
         raise _FaultError(f"no consumer is called {str(value)[:60]!r}", cure)
-    return str(value)
+    return value
 
 
 def _table(value: Any, known: Sequence[str], what: str) -> Mapping[str, Any]:
@@ -293,7 +327,7 @@ def _mapping(value: Any) -> Mapping[DecisionOutcome, GateVerdict]:
 def _thresholds(value: Any) -> Thresholds:
     table = _table(value, ("yes_at", "no_at"), "thresholds")
     for key, number in table.items():
-        if isinstance(number, bool) or not isinstance(number, int | float) or not -1e9 < number < 1e9:
+        if isinstance(number, bool) or not isinstance(number, int | float) or not -_LARGEST < number < _LARGEST:
             raise _FaultError("not a finite number", "write a number, e.g. 0.8", key)
     try:
         return Thresholds(**{key: float(number) for key, number in table.items()})
@@ -311,6 +345,8 @@ def _criteria(value: Any) -> PromotionCriteria:
             raise _FaultError("not a number", "write a number", key)
         elif isinstance(known[key].default, int) and not isinstance(said, int):
             raise _FaultError("not a whole number", "write a whole number", key)
+        elif isinstance(said, int) and abs(said) >= _LARGEST:
+            raise _FaultError("too large a number", "write a smaller number", key)
     try:
         return PromotionCriteria(**table)
     except ValueError as error:

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
+import logging
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from time import monotonic, perf_counter
 from typing import Final
 
 import attrs
 
-from narrowgate.decisions import NO_USAGE, DecisionOutcome, DecisionRequest, DecisionResult, FailOpen, checked_many
+from narrowgate.decisions import NO_USAGE, DecisionOutcome, DecisionRequest, DecisionResult, Usage
 from narrowgate.decisions.answers import INVALID_ANSWER
+from narrowgate.governance.asking import Cooldown, GateSettings, NamedBackend, ask_closed, ask_open
 from narrowgate.governance.consumers import CONSUMERS, Consumer
 from narrowgate.governance.fingerprint import fingerprint
-from narrowgate.governance.privacy import Projection, project
+from narrowgate.governance.privacy import LOCAL_CALL, Projection, found_in, leaves, project, redacted
 from narrowgate.governance.questions import Question
 from narrowgate.seams.component import Locality
 from narrowgate.seams.gate_ports import ContentJudgement, LocalRule, RuleInput, Sanitiser, TransportRefusal
-from narrowgate.seams.ports import DecisionBackend
 from narrowgate.values.assessment import Attempt, Coverage, DecisionAssessment, GateMode, GateVerdict, VerdictSource
 from narrowgate.values.policy import DecisionPolicy, FailurePolicy, PrivacyBoundary
 
@@ -31,29 +32,13 @@ PARSE_CODES: Final = frozenset(
 """Failure codes that mean: the backend answered, and the answer is no verdict. What breaks the contract of the port, what an
 HTTP client cannot read as JSON of the right shape, and what a language model wrote in place of an answer."""
 
+SANITISER_FAILED: Final = "sanitiser_failed"
+"""Reason of an assessment: redaction raised, or gave back something else than it was given. Nothing was sent."""
 
-@attrs.frozen
-class NamedBackend:
-    """A decision backend as composition knows it: full name, where content goes, the object."""
+RULE_FAILED: Final = "rule_failed"
+"""Reason of an assessment: a local rule raised, or said something that is no verdict. Nobody was asked."""
 
-    name: str
-    locality: Locality
-    backend: DecisionBackend
-
-
-@attrs.frozen(kw_only=True)
-class GateSettings:
-    """How a gate treats its backend; the section `[policies]` has the values.
-
-    Attributes:
-        timeout: seconds for one call of an advisory role.
-        cooldown_after: failures in a row after which the backend is left alone, >= 1.
-        cooldown: for how many seconds.
-    """
-
-    timeout: float = 10.0
-    cooldown_after: int = 3
-    cooldown: float = 30.0
+_log = logging.getLogger("narrowgate.governance")
 
 
 @attrs.frozen(kw_only=True)
@@ -113,14 +98,14 @@ class Gate:
         self.policy, self.fingerprint = policy, fingerprint(policy)
         self.consumer: Consumer = CONSUMERS[policy.consumer]
         self._named, self._rules, self._sanitiser = backend, tuple(rules), sanitiser
-        self._settings, self._clock = settings or GateSettings(), clock
+        self._settings = settings or GateSettings()
+        self._cooldown = Cooldown(self._settings, clock)
         self._earlier: OrderedDict[str, GateVerdict] = OrderedDict()
-        self._failures, self._cool_until = 0, float("-inf")
 
     @property
     def cooling(self) -> bool:
         """Whether the backend is being left alone after failures."""
-        return self._clock() < self._cool_until
+        return self._cooldown.cooling
 
     async def assess(self, question: Question) -> Judged:
         """Return the assessment of one question; see `assess_many`."""
@@ -130,8 +115,8 @@ class Gate:
         """Return one assessment for each question, in order, each on its own: none holds or frees another.
 
         Raises:
-            RecallError: the backend failed, for a policy that fails closed only. A policy that fails open never raises; a
-                cancellation always passes.
+            Exception: the backend, a rule or the sanitiser failed, for a policy that fails closed only. A policy that fails
+                open never raises; a cancellation always passes.
         """
         started = perf_counter()
         found: dict[int, Judged] = {}
@@ -165,11 +150,45 @@ class Gate:
     def _by_rules(self, question: Question, started: float) -> Judged | None:
         if question.prejudged is not None:
             return self._ruled(question, question.prejudged, started)
-        leaves = self._named is not None and self._named.locality is Locality.HOSTED
+        if not self._rules:
+            return None
+        try:
+            given = self._rule_input(question)
+        except Exception as error:  # noqa: BLE001 - third-party code: what cannot be looked at is not sent either
+            return self._broken(question, Attempt.PRIVACY_FALLBACK, SANITISER_FAILED, error, started)
+        for _name, rule in self._rules:
+            try:
+                said = rule.judge(given)
+                if isinstance(said, ContentJudgement):
+                    return self._ruled(question, said, started)
+                if isinstance(said, TransportRefusal):
+                    attempt = Attempt.PRIVACY_FALLBACK if said.privacy else Attempt.NO_CALL
+                    return self._open(question, attempt, said.reason, "not_sent" if said.privacy else "no_call", started)
+                if said is not None:
+                    raise TypeError("a local rule returns a ContentJudgement, a TransportRefusal or None")
+            except Exception as error:  # noqa: BLE001 - as above: the rule may be the one that keeps content here
+                return self._broken(question, Attempt.NO_CALL, RULE_FAILED, error, started)
+        return None
+
+    def _broken(self, question: Question, attempt: Attempt, reason: str, error: Exception, started: float) -> Judged:
+        if self.policy.failure_policy is FailurePolicy.FAIL_CLOSED:
+            raise error
+        _log.warning(
+            "policy %s: %s (%s); what it could not look at is not judged",
+            self.policy.policy_id,
+            reason,
+            type(error).__name__,
+            extra={"event": "gate.part_failed", "policy_id": self.policy.policy_id, "reason": reason},
+        )
+        return self._open(
+            question, attempt, reason, "not_sent" if attempt is Attempt.PRIVACY_FALLBACK else "no_call", started
+        )
+
+    def _rule_input(self, question: Question) -> RuleInput:
         sensitive = None
-        if self._sanitiser is not None and self._rules:
-            sensitive = _summed(item.found for item in self._sanitiser.redact((question.subject, *question.evidence)))
-        given = RuleInput(
+        if self._sanitiser is not None:
+            sensitive = found_in(redacted((question.subject, *question.evidence), self._sanitiser))
+        return RuleInput(
             request=DecisionRequest(
                 self.policy.decision_kind, question.text_of(self.policy), question.subject, question.evidence
             ),
@@ -178,19 +197,10 @@ class Gate:
             evidence_refs=question.evidence_refs,
             unresolved_refs=question.unresolved_refs,
             sensitive=sensitive,
-            leaves=leaves,
+            leaves=self._named is not None and leaves(self.policy.privacy_boundary, self._named.locality),
             earlier=self._earlier.get(question.content_hash(self.fingerprint)),
             cooling=self.cooling,
         )
-        for _name, rule in self._rules:
-            said = rule.judge(given)
-            if said is None:
-                continue
-            if isinstance(said, TransportRefusal):
-                attempt = Attempt.PRIVACY_FALLBACK if said.privacy else Attempt.NO_CALL
-                return self._open(question, attempt, said.reason, "not_sent" if said.privacy else "no_call", started)
-            return self._ruled(question, said, started)
-        return None
 
     def _ruled(self, question: Question, said: ContentJudgement, started: float) -> Judged:
         assessment = DecisionAssessment(
@@ -206,19 +216,36 @@ class Gate:
         )
         return Judged(question=question, assessment=assessment, privacy_outcome="local_rule")
 
-    def not_asked(self, question: Question, reason: str) -> Judged:
-        """Return the assessment that nobody was asked, and why."""
-        return self._open(question, Attempt.NO_CALL, reason, "no_call", perf_counter())
+    def not_asked(self, question: Question, reason: str, usage: Usage | None = None) -> Judged:
+        """Return the assessment that nobody judged, and why.
+
+        Args:
+            question: what was not judged.
+            reason: a closed code.
+            usage: what calls cost that were cut off; `None` where nobody was asked.
+        """
+        if usage is None:
+            return self._open(question, Attempt.NO_CALL, reason, "no_call", perf_counter())
+        judged = self._open(question, Attempt.BACKEND_FALLBACK, reason, _failing(self._privacy_of_a_call()), perf_counter())
+        provider = self._named.name if self._named is not None else None
+        return attrs.evolve(judged, assessment=attrs.evolve(judged.assessment, usage=usage), provider_id=provider)
+
+    def _privacy_of_a_call(self) -> str:
+        local = self._named is None or self._named.locality is not Locality.HOSTED
+        return LOCAL_CALL if local else f"{self.policy.privacy_boundary}_called"
 
     def _projected(self, question: Question) -> Projection | Judged:
         now = perf_counter()
+        if self.policy.privacy_boundary is PrivacyBoundary.NO_EXTERNAL_CALL:
+            return self._open(question, Attempt.PRIVACY_FALLBACK, "privacy_boundary", "no_external_call", now)
         if self._named is None:
-            refused = self.policy.privacy_boundary is PrivacyBoundary.NO_EXTERNAL_CALL
-            outcome = "no_external_call" if refused else "no_call"
-            return self._open(question, Attempt.NO_CALL, "no_backend", outcome, now)
+            return self._open(question, Attempt.NO_CALL, "no_backend", "no_call", now)
         if self.cooling:
             return self._open(question, Attempt.NO_CALL, "cooldown", "no_call", now)
-        projection = project(self.policy, question, self._named.locality, self._sanitiser)
+        try:
+            projection = project(self.policy, question, self._named.locality, self._sanitiser)
+        except Exception as error:  # noqa: BLE001 - third-party code: what it cannot redact is not sent
+            return self._broken(question, Attempt.PRIVACY_FALLBACK, SANITISER_FAILED, error, now)
         if projection.request is None:
             judged = self._open(question, Attempt.PRIVACY_FALLBACK, "privacy_boundary", projection.outcome, now)
             return attrs.evolve(judged, redactions=dict(projection.redactions))
@@ -227,41 +254,29 @@ class Gate:
     async def _ask(self, asking: Sequence[tuple[Question, int, Projection]], started: float) -> list[tuple[int, Judged]]:
         if not asking or self._named is None:
             return []
-        bare = self._named.backend
-        fails_open = self.policy.failure_policy is FailurePolicy.FAIL_OPEN
-        backend: DecisionBackend = FailOpen(bare, self._settings.timeout) if fails_open else bare
-        found: list[tuple[int, Judged]] = []
-        size = max(1, bare.batch_limit)
-        for start in range(0, len(asking), size):
-            part = asking[start : start + size]
-            if start and self.cooling:
-                # The backend failed on the way: the rest is not sent after it, and is not taken for judged either.
-                found += [
-                    (place, self._open(question, Attempt.NO_CALL, "cooldown", "no_call", started))
-                    for question, place, _ in part
-                ]
-                continue
-            requests = [item.request for _, _, item in part if item.request is not None]
-            if size > 1:
-                results = checked_many(await backend.evaluate_many(requests), len(requests))
-            else:
-                results = checked_many((await backend.evaluate(requests[0]),), 1)
-            self._note([result.used_fallback for result in results])
-            for (question, place, item), result in zip(part, results, strict=True):
-                found.append((place, self._mapped(question, item, result, started)))
-        return found
-
-    def _note(self, failed: Sequence[bool]) -> None:
-        self._failures = self._failures + 1 if all(failed) else 0
-        if self._failures >= self._settings.cooldown_after:
-            self._cool_until, self._failures = self._clock() + self._settings.cooldown, 0
+        backend = self._named.backend
+        requests = [item.request for _, _, item in asking if item.request is not None]
+        if self.policy.failure_policy is FailurePolicy.FAIL_OPEN:
+            results = await ask_open(backend, requests, self._settings, self._cooldown)
+        else:
+            results = await ask_closed(backend, requests, self._cooldown)
+        # The backend may have failed on the way: the rest is not sent after it, and is not taken for judged either.
+        return [
+            (
+                place,
+                self._open(question, Attempt.NO_CALL, "cooldown", "no_call", started)
+                if result is None
+                else self._mapped(question, item, result, started),
+            )
+            for (question, place, item), result in zip(asking, results, strict=True)
+        ]
 
     def _mapped(self, question: Question, item: Projection, result: DecisionResult, started: float) -> Judged:
         policy = self.policy
         if result.used_fallback:
             code = result.reason or "backend_failed"
             attempt = Attempt.PARSE_FAILURE if code in PARSE_CODES else Attempt.BACKEND_FALLBACK
-            judged = self._open(question, attempt, "decision_model_fallback", "local_model_fallback", started)
+            judged = self._open(question, attempt, "decision_model_fallback", _failing(item.outcome), started)
             assessment = attrs.evolve(judged.assessment, usage=result.usage)
             return attrs.evolve(self._by_backend(judged, item, result), assessment=assessment, fallback_reason=code)
         outcome, confidence = self.outcome_of(result)
@@ -338,12 +353,9 @@ class Gate:
                 self._earlier.popitem(last=False)
 
 
-def _summed(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
-    total: dict[str, int] = {}
-    for item in counts:
-        for detector, number in item.items():
-            total[detector] = total.get(detector, 0) + number
-    return total
+def _failing(outcome: str) -> str:
+    """Return what the boundary did where the call came to nothing: the content went where it would have gone."""
+    return outcome.removesuffix("_called") + "_fallback"
 
 
 def _since(started: float) -> float:

@@ -12,6 +12,7 @@ import attrs
 
 from narrowgate.decisions.answers import is_code
 from narrowgate.governance.gate import Gate, Judged
+from narrowgate.governance.privacy import LONGEST_REF, masked
 from narrowgate.values.identity import new_entry_ids
 from narrowgate.values.observation import DecisionObservation
 
@@ -23,11 +24,6 @@ WITHHELD: Final = "withheld"
 
 _NAME: Final = re.compile(r"[\w.:;/+=#@,()\[\]-]{1,512}", re.ASCII)
 """What an id of a backend or a model looks like: no spaces, no line breaks, nothing but ASCII."""
-
-_URL_SECRETS: Final = re.compile(r"(?<=//)[^/?#]*(?=@)|(?<=[?#]).+", re.DOTALL)
-"""What may be a credential in a URL: user name and password, and everything behind the path."""
-
-_LONGEST_REF: Final = 512
 
 
 def observation_of(
@@ -84,4 +80,4 @@ def _name(said: object) -> str | None:
 
 
 def _refs(said: Iterable[str]) -> tuple[str, ...]:
-    return tuple((_URL_SECRETS.sub("***", ref) if "://" in ref else ref)[:_LONGEST_REF] for ref in said)
+    return tuple(masked(ref)[:LONGEST_REF] for ref in said)

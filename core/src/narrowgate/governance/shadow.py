@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Final
 
 import anyio
@@ -12,6 +13,7 @@ import attrs
 from anyio.abc import TaskGroup
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 
+from narrowgate.decisions import Account, Usage, account
 from narrowgate.governance.background import workers
 
 WORKERS: Final = 2
@@ -26,6 +28,19 @@ NOTES: Final = 1000
 Evaluation = Callable[[], Awaitable[None]]
 """Assesses and observes; nobody waits for it."""
 
+Cut = Callable[[str, Usage | None], Awaitable[None]]
+"""Observes that an evaluation came to nothing: a closed code, and what its calls cost, `None` where nobody was asked."""
+
+FULL: Final = "shadow_queue_full"
+LATE: Final = "shadow_deadline"
+FAILED: Final = "shadow_failed"
+CLOSED: Final = "shadow_closed"
+
+LAST_WORDS: Final = 2.0
+"""Seconds that closing takes, after `CLOSING`, to observe what it leaves undone."""
+
+_Item = tuple[Evaluation, Cut]
+
 _log = logging.getLogger("narrowgate.governance")
 
 
@@ -38,7 +53,8 @@ class ShadowState:
         late: evaluations that the deadline ended.
         failed: evaluations that raised.
         full: evaluations that found no room.
-        notes: observations of such evaluations that are under way.
+        undone: evaluations that closing did not wait for.
+        notes: notes that are under way, such as the observation that the queue was full.
         lost: those that found no room either.
     """
 
@@ -46,6 +62,7 @@ class ShadowState:
     late: int = 0
     failed: int = 0
     full: int = 0
+    undone: int = 0
     notes: int = 0
     lost: int = 0
 
@@ -53,25 +70,41 @@ class ShadowState:
 class Shadow:
     """Takes evaluations and runs them when there is time. Made by `shadow`."""
 
-    def __init__(self, stream: MemoryObjectSendStream[Evaluation], state: ShadowState, notes: TaskGroup) -> None:
-        self._stream, self.state, self._notes = stream, state, notes
+    notes: TaskGroup
 
-    def offer(self, evaluation: Evaluation) -> bool:
-        """Take an evaluation, without waiting; `False` when the queue is full: the caller observes that nobody was asked."""
+    def __init__(self, stream: MemoryObjectSendStream[_Item], state: ShadowState) -> None:
+        self._stream, self.state = stream, state
+        self.closed = False
+
+    def close(self) -> None:
+        """Take nothing more; what was taken is finished."""
+        self.closed = True
+        self._stream.close()
+
+    def offer(self, evaluate: Evaluation, cut: Cut) -> None:
+        """Take an evaluation, without waiting.
+
+        Args:
+            evaluate: what to do when there is time. It runs in the scope of an open account (see
+                `narrowgate.decisions.account`).
+            cut: is called instead when the queue is full, and after it when the deadline ended it, when it raised, and when
+                closing leaves it undone: every attempt is observed.
+        """
         try:
-            self._stream.send_nowait(evaluation)
+            self._stream.send_nowait((evaluate, cut))
         except anyio.WouldBlock:
             self.state.full += 1
-            return False
-        return True
+            self.offer_note(partial(cut, FULL, None))
+        except (anyio.ClosedResourceError, anyio.BrokenResourceError):
+            self.state.undone += 1
 
     def offer_note(self, note: Evaluation) -> None:
-        """Run something that asks nobody, such as the observation that the queue was full; counted where too many wait."""
-        if self.state.notes >= NOTES:
+        """Run something that asks nobody, such as observing what was judged elsewhere; counted where too many wait."""
+        if self.closed or self.state.notes >= NOTES:
             self.state.lost += 1
             return
         self.state.notes += 1
-        self._notes.start_soon(_noted, note, self.state)
+        self.notes.start_soon(_noted, note, self.state)
 
 
 @asynccontextmanager
@@ -83,21 +116,30 @@ async def shadow(queue: int, deadline: float) -> AsyncIterator[Shadow]:
         deadline: seconds for one evaluation, > 0.
     """
     state = ShadowState()
-    send, receive = anyio.create_memory_object_stream[Evaluation](queue)
-    async with workers(send.close, CLOSING) as tasks:
+    send, receive = anyio.create_memory_object_stream[_Item](queue)
+    taking = Shadow(send, state)
+    async with workers(taking.close, CLOSING) as taking.notes:
         for _ in range(WORKERS):
-            tasks.start_soon(_work, receive.clone(), state, deadline)
+            taking.notes.start_soon(_work, receive.clone(), state, deadline)
         receive.close()
-        yield Shadow(send, state, tasks)
+        yield taking
 
 
 async def _noted(note: Evaluation, state: ShadowState) -> None:
     try:
-        await note()
-    except Exception as error:  # noqa: BLE001 - as for an evaluation
-        _failed(state, error)
+        await _observed(note, state)
+    except anyio.get_cancelled_exc_class():
+        state.lost += 1
+        raise
     finally:
         state.notes -= 1
+
+
+async def _observed(note: Evaluation, state: ShadowState) -> None:
+    try:
+        await note()
+    except Exception as error:  # noqa: BLE001 - what happens in shadow stays there
+        _failed(state, error)
 
 
 def _failed(state: ShadowState, error: Exception) -> None:
@@ -105,13 +147,40 @@ def _failed(state: ShadowState, error: Exception) -> None:
     _log.warning("an evaluation in shadow failed with %s", type(error).__name__, extra={"event": "shadow.failed"})
 
 
-async def _work(stream: MemoryObjectReceiveStream[Evaluation], state: ShadowState, deadline: float) -> None:
-    async with stream:
-        async for evaluate in stream:
-            with anyio.move_on_after(deadline) as scope:
-                try:
-                    await evaluate()
-                    state.done += 1
-                except Exception as error:  # noqa: BLE001 - what happens in shadow stays there
-                    _failed(state, error)
-            state.late += scope.cancelled_caught
+async def _work(stream: MemoryObjectReceiveStream[_Item], state: ShadowState, deadline: float) -> None:
+    with stream:
+        under_way: Cut | None = None
+        own = Account()
+        try:
+            async for evaluate, cut in stream:
+                under_way, reason = cut, None
+                with account() as own, anyio.move_on_after(deadline) as scope:
+                    try:
+                        await evaluate()
+                        state.done += 1
+                    except Exception as error:  # noqa: BLE001 - as above
+                        _failed(state, error)
+                        reason = FAILED
+                if scope.cancelled_caught:
+                    state.late += 1
+                    reason = LATE
+                if reason is not None:
+                    await _observed(partial(cut, reason, own.usage), state)
+                under_way = None
+        except anyio.get_cancelled_exc_class():
+            # Closing has no more time, or the application was cancelled: what was accepted is still told.
+            left = [] if under_way is None else [partial(under_way, CLOSED, own.usage)]
+            left += [partial(cut, CLOSED, None) for _, cut in _drained(stream)]
+            state.undone += len(left)
+            with anyio.move_on_after(LAST_WORDS, shield=True):
+                for note in left:
+                    await _observed(note, state)
+            raise
+
+
+def _drained(stream: MemoryObjectReceiveStream[_Item]) -> Iterator[_Item]:
+    while True:
+        try:
+            yield stream.receive_nowait()
+        except (anyio.WouldBlock, anyio.EndOfStream):
+            return

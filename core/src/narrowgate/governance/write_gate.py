@@ -10,6 +10,7 @@ from typing import Final
 
 import attrs
 
+from narrowgate.decisions import Usage
 from narrowgate.errors import EntryReferenceError
 from narrowgate.governance.gate import Gate, Judged
 from narrowgate.governance.observers import Observers
@@ -164,15 +165,16 @@ class WriteGate:
     def evaluate_later(self, memory: str, operation: str, written: Sequence[tuple[Put, str]]) -> None:
         """Evaluate in shadow what was written, when there is time; (item, reference) pairs."""
         for put, ref in written:
-            if not self._shadow.offer(partial(self._evaluate, memory, operation, put, ref)):
-                self._shadow.offer_note(partial(self._not_asked, memory, operation, put, ref))
+            self._shadow.offer(
+                partial(self._evaluate, memory, operation, put, ref), partial(self._not_judged, memory, operation, put, ref)
+            )
 
     async def _evaluate(self, memory: str, operation: str, put: Put, ref: str) -> None:
         (judged,) = await self.judged(memory, operation, (put,))
         await self.observe(judged, self.gate.consumer.passed, ref)
 
-    async def _not_asked(self, memory: str, operation: str, put: Put, ref: str) -> None:
-        judged = self.gate.not_asked(self._about(memory, operation, put), "shadow_queue_full")
+    async def _not_judged(self, memory: str, operation: str, put: Put, ref: str, reason: str, usage: Usage | None) -> None:
+        judged = self.gate.not_asked(self._about(memory, operation, put), reason, usage)
         await self.observe(judged, self.gate.consumer.passed, ref)
 
 

@@ -9,7 +9,9 @@ from typing import Any, Final
 
 import attrs
 
-from narrowgate.governance.gate import Gate, GateSettings, NamedBackend
+from narrowgate.decisions import MeteredBackend
+from narrowgate.governance.asking import GateSettings, NamedBackend
+from narrowgate.governance.gate import Gate
 from narrowgate.governance.observers import Observers, observers
 from narrowgate.governance.shadow import Shadow, shadow
 from narrowgate.governance.write_gate import WriteGate
@@ -81,4 +83,5 @@ def _backend(composition: Composition, built: Mapping[str, Any], name: str | Non
     if name is None:
         return None
     chosen = next(item for item in composition.of(Seam.DECISION_BACKEND) if item.name == name)
-    return NamedBackend(name, chosen.component.locality_for(chosen.settings), built[name])
+    # Metered: of a call that is cut off, what it cost is known.
+    return NamedBackend(name, chosen.component.locality_for(chosen.settings), MeteredBackend(built[name]))

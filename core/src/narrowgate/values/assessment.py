@@ -47,10 +47,10 @@ class VerdictSource(StrEnum):
 class Attempt(StrEnum):
     """The six kinds of attempt that an observation tells apart (spec 3.4).
 
-    NO_CALL: nobody was asked and nothing failed (no backend, cooldown, a transport rule). LOCAL_RULE: a rule judged the
-    content. BACKEND: a backend judged or deliberately abstained. BACKEND_FALLBACK: the backend failed. PRIVACY_FALLBACK: the
-    privacy boundary forbade the call, or redaction took away what the question needs. PARSE_FAILURE: the backend answered
-    with something that is no verdict.
+    NO_CALL: nobody was asked, and neither a backend nor privacy is why (no backend, cooldown, a rule about transport).
+    LOCAL_RULE: a rule judged the content. BACKEND: a backend judged or deliberately abstained. BACKEND_FALLBACK: the backend
+    failed. PRIVACY_FALLBACK: the privacy boundary forbade the call, or redaction took away what the question needs.
+    PARSE_FAILURE: the backend answered with something that is no verdict.
     """
 
     NO_CALL = "no_call"
@@ -62,7 +62,6 @@ class Attempt(StrEnum):
 
 
 _FALLBACKS: Final = (Attempt.BACKEND_FALLBACK, Attempt.PRIVACY_FALLBACK, Attempt.PARSE_FAILURE)
-_JUDGING: Final = (Attempt.LOCAL_RULE, Attempt.BACKEND)
 
 
 @attrs.frozen(kw_only=True)
@@ -80,7 +79,7 @@ class DecisionAssessment:
         reason: a closed, content-free code.
         outcome: what the backend said; `None` when it said nothing.
         probability: the backend's calibrated probability of yes, 0..1, where it has one.
-        score: the backend's uncalibrated score, where it has one.
+        score: the backend's uncalibrated score, finite, where it has one.
         confidence: of the verdict, 0..1, where there is one.
         used_fallback: a failure or a refusal stands in for a judgement.
         usage: what it cost.
@@ -100,7 +99,7 @@ class DecisionAssessment:
     reason: str = attrs.field(validator=[v.min_len(1), v.max_len(4096)])
     outcome: DecisionOutcome | None = None
     probability: float | None = attrs.field(default=None, validator=v.optional([v.ge(0.0), v.le(1.0)]))
-    score: float | None = None
+    score: float | None = attrs.field(default=None, validator=v.optional([v.gt(float("-inf")), v.lt(float("inf"))]))
     confidence: float | None = attrs.field(default=None, validator=v.optional([v.ge(0.0), v.le(1.0)]))
     used_fallback: bool = False
     usage: Usage = NO_USAGE
@@ -109,19 +108,23 @@ class DecisionAssessment:
     def __attrs_post_init__(self) -> None:
         """Refuse what would dress up an outage, a refusal or a silence as a judgement."""
         judged = self.coverage is Coverage.ADJUDICATED
-        by_model = self.source is VerdictSource.DECISION_MODEL
+        answered = self.attempt is Attempt.BACKEND
+        ruled = self.attempt is Attempt.LOCAL_RULE
         decided = self.outcome in (DecisionOutcome.YES, DecisionOutcome.NO)
-        open_verdict = self.verdict in (GateVerdict.UNKNOWN, GateVerdict.REVIEW)
+        called = self.attempt in (Attempt.BACKEND, Attempt.BACKEND_FALLBACK, Attempt.PARSE_FAILURE)
+        numbers = (self.probability, self.score)
         rules = (
+            (self.mode is not GateMode.DISABLED, "a disabled policy assesses nothing"),
             (not (self.used_fallback and judged), "used_fallback means unadjudicated"),
             (self.used_fallback is (self.attempt in _FALLBACKS), "used_fallback is exactly the three fallbacks"),
-            (judged or open_verdict, "what was not judged is neither allowed nor denied"),
-            (not judged or self.verdict is not GateVerdict.UNKNOWN, "a judgement has a verdict"),
-            (not judged or self.source is not VerdictSource.NONE, "a judgement has a source"),
-            (not judged or self.attempt in _JUDGING, "only a local rule or a backend that answered can judge"),
-            (not (judged and by_model) or decided, "a model judges by yes or no"),
-            (self.outcome is None or self.attempt is Attempt.BACKEND, "only a backend that answered has an outcome"),
-            (by_model is (self.attempt is Attempt.BACKEND), "the source of a backend's answer is the model"),
+            (judged is not (self.verdict is GateVerdict.UNKNOWN), "what was judged has a verdict, and nothing else has"),
+            (ruled is (self.source is VerdictSource.LOCAL_RULE), "the source of a rule's judgement is the rule"),
+            (answered is (self.source is VerdictSource.DECISION_MODEL), "the source of a backend's answer is the model"),
+            (judged is (ruled or (answered and decided)), "judged is what a rule judged, or a backend by yes or no"),
+            (answered is (self.outcome is not None), "a backend that answered has an outcome, and nothing else has"),
+            (answered or numbers == (None, None), "only a backend that answered has a probability or a score"),
+            (judged or self.confidence is None, "there is no confidence in what was not judged"),
+            (called or self.usage == NO_USAGE, "what asked nobody costs nothing"),
         )
         broken = [text for holds, text in rules if not holds]
         if broken:
