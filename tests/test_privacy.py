@@ -172,6 +172,21 @@ async def test_the_rule_can_be_about_some_kinds(hosted: FaultServer, tmp_path: P
     assert [item["privacy_outcome"] for item in records] == ["hosted_redacted_called", "not_sent"]
 
 
+async def test_a_record_is_redacted_as_well(hosted: FaultServer, tmp_path: Path) -> None:
+    """Names of sources, and the snippet that a deployment asked for, redacted before it is cut."""
+    text = "退款客户的记录。" * 63 + NOTES[1]
+    more = '[settings."sqlite.ledger"]\nsnippets = true\n'
+    path = configuration(tmp_path, "hosted_redacted", more=more)
+    path.write_text(path.read_text(encoding="utf-8").replace("[policies]", "[policies]\nsnippets = true"), encoding="utf-8")
+    entry = EntryDraft(text, evidence=(Evidence("mail of d.8119.w@mail.example.org", text),))
+    (record,) = await observed(path, [entry])
+    assert record["snippet"].startswith("退款客户的记录。")
+    assert len(record["snippet"]) == 512
+    assert record["evidence_refs"] == ["mail of [EMAIL-1]"]
+    for secret in SECRETS:
+        assert remains(secret, repr(record)) == []
+
+
 @pytest.mark.parametrize("sanitiser", [True, False])
 async def test_references_only_sends_no_content(hosted: FaultServer, tmp_path: Path, *, sanitiser: bool) -> None:
     """Names that look like names go; a sentence, an address or a URL does not. Rules see that no content leaves."""

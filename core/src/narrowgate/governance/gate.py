@@ -344,6 +344,19 @@ class Gate:
             question=question, assessment=assessment, privacy_outcome=privacy, fallback_reason=reason if fallback else None
         )
 
+    def cleaned(self, texts: Sequence[str]) -> tuple[str, ...] | None:
+        """Return texts as the deployment's sanitiser leaves them, for a record; as they are where none is in use.
+
+        Returns:
+            `None` when the sanitiser fails: then they are in no record.
+        """
+        if self._sanitiser is None:
+            return tuple(texts)
+        try:
+            return tuple(item.text for item in redacted(texts, self._sanitiser))
+        except Exception:  # noqa: BLE001 - third-party code, and a record is no reason to fail
+            return None
+
     def _remember(self, judged: Judged) -> None:
         if judged.assessment.attempt is Attempt.BACKEND and judged.assessment.coverage is Coverage.ADJUDICATED:
             key = judged.question.content_hash(self.fingerprint)

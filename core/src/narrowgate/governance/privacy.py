@@ -116,7 +116,7 @@ def _references(plain: DecisionRequest, question: Question, sanitiser: Sanitiser
     """Return a request of references and labels alone: what a name or a label says must not be content either."""
     named = (*question.subject_refs, *question.evidence_refs)
     clean = _clean((*named, *question.labels.values()), sanitiser)
-    kept = {ref for ref in named if _is_exact(ref) or (_IDENTIFIER.fullmatch(ref) and ref in clean)}
+    kept = {ref for ref in named if is_exact(ref) or (_IDENTIFIER.fullmatch(ref) and ref in clean)}
     others = dict.fromkeys(ref for ref in named if ref not in kept)
     shown = {ref: f"source-{number}" for number, ref in enumerate(others, 1)}
     labels = {key: value for key, value in question.labels.items() if _IDENTIFIER.fullmatch(value) and value in clean}
@@ -130,7 +130,8 @@ def _references(plain: DecisionRequest, question: Question, sanitiser: Sanitiser
     return Projection(request, "references_only_called")
 
 
-def _is_exact(ref: str) -> bool:
+def is_exact(ref: str) -> bool:
+    """Return whether a reference names an entry's version, and so is none of anybody's words."""
     try:
         EntryRef.parse(ref)
     except EntryReferenceError:

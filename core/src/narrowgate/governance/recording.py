@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Final
 
@@ -12,7 +11,7 @@ import attrs
 
 from narrowgate.decisions.answers import is_code
 from narrowgate.governance.gate import Gate, Judged
-from narrowgate.governance.privacy import LONGEST_REF, masked
+from narrowgate.governance.privacy import LONGEST_REF, is_exact, masked
 from narrowgate.values.identity import new_entry_ids
 from narrowgate.values.observation import DecisionObservation
 
@@ -33,7 +32,8 @@ def observation_of(
 
     Reasons that backends and rules give are codes by contract; one that is a sentence, and an id that is none, becomes
     `withheld`: a model that repeats what it was shown must not write it into an audit record. Of a reference that is a URL,
-    user name, password and all behind the path are masked before it is cut.
+    user name, password and all behind the path are masked before it is cut; where a sanitiser is in use, references and the
+    snippet are redacted before that.
 
     Args:
         gate: the gate that judged.
@@ -53,8 +53,8 @@ def observation_of(
         assessment=attrs.evolve(assessment, reason=_code(assessment.reason)),
         backend_outcome=judged.backend_outcome,
         thresholds=gate.policy.thresholds,
-        subject_refs=_refs(question.subject_refs),
-        evidence_refs=_refs(question.evidence_refs),
+        subject_refs=_refs(gate, question.subject_refs),
+        evidence_refs=_refs(gate, question.evidence_refs),
         privacy_boundary=gate.policy.privacy_boundary,
         privacy_outcome=judged.privacy_outcome,
         redactions=judged.redactions,
@@ -64,7 +64,7 @@ def observation_of(
         final_action=final_action,
         fallback_reason=None if judged.fallback_reason is None else _code(judged.fallback_reason),
         language=question.language,
-        snippet=question.subject[:SNIPPET] if snippets else None,
+        snippet=_snippet(gate, question.subject) if snippets else None,
         metadata=dict(question.metadata),
     )
 
@@ -79,5 +79,15 @@ def _name(said: object) -> str | None:
     return said if isinstance(said, str) and _NAME.fullmatch(said) else WITHHELD
 
 
-def _refs(said: Iterable[str]) -> tuple[str, ...]:
-    return tuple(masked(ref)[:LONGEST_REF] for ref in said)
+def _refs(gate: Gate, said: tuple[str, ...]) -> tuple[str, ...]:
+    """Return references as they are kept: exact ones as they are, since replays resolve them; names of sources cleaned."""
+    names = tuple(ref for ref in said if not is_exact(ref))
+    clean = gate.cleaned(names)
+    shown = dict(zip(names, [WITHHELD] * len(names) if clean is None else clean, strict=True))
+    return tuple(masked(shown[ref])[:LONGEST_REF] if ref in shown else ref for ref in said)
+
+
+def _snippet(gate: Gate, subject: str) -> str:
+    """Return the head of a text. Redacted as a whole: half of a value at the cut would be none that a detector knows."""
+    clean = gate.cleaned((subject,))
+    return WITHHELD if clean is None else clean[0][:SNIPPET]
