@@ -102,6 +102,16 @@ class Gate:
         self._cooldown = Cooldown(self._settings, clock)
         self._earlier: OrderedDict[str, GateVerdict] = OrderedDict()
 
+    def demote(self, mode: GateMode) -> None:
+        """Take power back while running: what is assessed from now on is assessed in `mode`.
+
+        Raises:
+            ValueError: the mode is `disabled` or `enforcing`: what is to be off is not built, and power is not given here.
+        """
+        if mode in (GateMode.DISABLED, GateMode.ENFORCING):
+            raise ValueError(f"a running gate cannot be put into {mode}")
+        self.policy = attrs.evolve(self.policy, mode=mode)
+
     @property
     def cooling(self) -> bool:
         """Whether the backend is being left alone after failures."""
@@ -137,8 +147,8 @@ class Gate:
         return tuple(found[place] for place in range(len(questions)))
 
     def action(self, judged: Judged) -> str:
-        """Return the action that the policy's mode lets an assessment have; the consumer says what really happened."""
-        mode, verdict = self.policy.mode, judged.assessment.verdict
+        """Return the action that an assessment may have in the mode that it was made in; the consumer says what happened."""
+        mode, verdict = judged.assessment.mode, judged.assessment.verdict
         against = verdict in (GateVerdict.DENY, GateVerdict.REVIEW)
         if mode is GateMode.SHADOW or not against:
             return self.consumer.passed

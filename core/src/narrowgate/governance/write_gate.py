@@ -193,6 +193,7 @@ class GatedBatch:
     def __init__(self, gate: WriteGate, memory: str, operations: tuple[Operation, ...]) -> None:
         self.operation = new_entry_ids(1)[0]
         self._gate, self._memory, self._operations = gate, memory, operations
+        self._shadow = gate.in_shadow  # a demotion on the way is for the batches after this one
         self._judged: dict[int, tuple[Judged, str]] = {}
         self._codes: dict[int, str] = {}
         self._observed: set[int] = set()
@@ -247,7 +248,7 @@ class GatedBatch:
 
     async def settled(self, outcomes: Sequence[ItemOutcome]) -> None:
         """Observe what became of every item of the batch. Called again after a cancellation it goes on where it was."""
-        if self._gate.in_shadow:
+        if self._shadow:
             fresh = [
                 (put, str(outcome.ref))
                 for put, outcome in zip(self._operations, outcomes, strict=True)
