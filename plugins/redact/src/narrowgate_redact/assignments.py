@@ -36,9 +36,14 @@ ASSIGNMENT: Final = (
     rf"(?i)(?:({PASSWORDS})|({CODES})|({KEYS})){SEPARATOR}"
     rf"(?:[bru]?\"([^\"\r\n]{{1,400}})\"|'([^'\r\n]{{1,400}})'|`([^`\r\n]{{1,400}})`|[“「『【《]([^”」』】》\r\n]{{1,100}})[”」』】》]|[\"'“(\[]?({BARE}{{4,}}))"
 )
+TOUCHING: Final = (
+    rf"(?:密码|密碼|口令|账密)[ ]?({BARE}{{5,}})"  # 密码admin123: in Chinese nothing need stand between the two
+    r"|(?i:\b(?:cvv2?|cvc2?))[ ]{0,2}([0-9]{3,4})\b"
+)
 HEADER: Final = r"(?i)\b(?:bearer|basic|negotiate|apikey|token)[ \t]+([A-Za-z0-9._~+/\-]{12,}={0,2})"
 
 _ASSIGNMENT: Final = compiled(ASSIGNMENT)
+_TOUCHING: Final = compiled(TOUCHING)
 _HEADER: Final = compiled(HEADER)
 _NEXT_PAIR: Final = re.compile(r"&[A-Za-z_][\w.\-]{0,60}=")
 _REFERENCE: Final = re.compile(r"\$\{?\w|%\(?\w|\{\{|<|@|\$\(|(?:os|process|env|settings|config|self|request|args)\.")
@@ -84,8 +89,15 @@ def assignments(view: View) -> Iterator[Hit]:
         elif match.span(2)[0] >= 0:
             good = any(character.isdigit() for character in value) and len(value) <= 12
         else:
-            good = _is_key(value, quoted=group != 8)
+            good = _is_key(value, quoted=group != 8, least=6)
         if good:
+            yield Hit(start, end, Kind.SECRET, value)
+    for match in _TOUCHING.finditer(text):
+        group = 1 if match.span(1)[0] >= 0 else 2
+        start, end = _cut(text, *match.span(group), bare=True)
+        value = text[start:end]
+        # 密码2024年改过 is about a year: six digits alone are a password, four are not.
+        if group == 2 or (_is_key(value, quoted=False, least=5) or (value.isdigit() and len(value) >= 6)):
             yield Hit(start, end, Kind.SECRET, value)
     for match in _HEADER.finditer(text):
         start, end = match.span(1)
@@ -120,8 +132,8 @@ def _is_password(value: str, text: str, end: int, *, quoted: bool) -> bool:
     return len(value) >= 5 and bool(_END.match(text, end))
 
 
-def _is_key(value: str, *, quoted: bool) -> bool:
-    if len(value) < 8 or _refers(value) or value.startswith(("//", "http:", "https:", "/")):
+def _is_key(value: str, *, quoted: bool, least: int = 8) -> bool:
+    if len(value) < least or _refers(value) or value.startswith(("//", "http:", "https:", "/")):
         return False
     digits = any("0" <= character <= "9" for character in value)
     letters = any(character.isascii() and character.isalpha() for character in value)
