@@ -122,7 +122,7 @@ CASES: Final[dict[str, tuple[str, Callable[[int], RerankDecision] | None]]] = {
     "nothing was found": ("zeppelin", lambda _: RerankDecision(CHOICE)),
     "it chose": ("kettle", lambda _: RerankDecision(CHOICE)),
     "it answered, and named no valid place": ("kettle", lambda k: RerankDecision(head(k), used_fallback=True)),
-    "it chose, and did not look at every candidate": (
+    "it chose, and did not weigh every candidate as it should": (
         "kettle",
         lambda _: RerankDecision(CHOICE, partial="over-budget", unseen_count=1),
     ),

@@ -344,6 +344,29 @@ async def test_warns_once_per_cause_and_minute(caplog: pytest.LogCaptureFixture)
 
 
 @pytest.mark.anyio
+@pytest.mark.parametrize("named", [RuntimeError(SECRET), None, 7, ""], ids=["raises", "none", "number", "empty"])
+async def test_a_stage_that_cannot_name_its_policy_is_not_asked(named: object, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It fails as its role says and costs nothing; the message does not repeat what its property raised."""
+
+    def policy_id(_: object) -> object:
+        if isinstance(named, Exception):
+            raise named
+        return named
+
+    monkeypatch.setattr(Reranker, "policy_id", property(policy_id))
+    service, reranker = search_with(returns(RerankDecision((1,), ONE)))
+    with pytest.raises(RerankError, match="policy_id") as caught:
+        await service.search(REQUEST)
+    assert (caught.value.code, caught.value.usage, SECRET in str(caught.value)) == ("invalid-answer", EMBEDDED, False)
+    service, reranker = search_with(returns(RerankDecision((1,), ONE)), "coarse")
+    page = await service.search(REQUEST)
+    assert (page.status, page.reason, hits(page), page.usage) == ("failed", "invalid-answer", "ab", EMBEDDED)
+    assert page.trace.rerank is not None
+    assert page.trace.rerank.policy_id == "unknown"
+    assert reranker.ended == 0
+
+
+@pytest.mark.anyio
 async def test_the_envelope_has_no_place_in_this_role() -> None:
     """A backend that stands in for an outage tells this role so, and a reranker that looks can refuse it (see keep-drop)."""
 

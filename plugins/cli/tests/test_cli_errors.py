@@ -29,6 +29,7 @@ from narrowgate.errors import (
     TextError,
 )
 from narrowgate.seams.component import Problem
+from narrowgate.values.decision import Usage
 from narrowgate_cli import exits
 from narrowgate_cli.failures import as_json, error_code, exit_code
 
@@ -76,6 +77,14 @@ def test_the_cause_of_a_failed_search_stands_beside_its_kind() -> None:
         "cause": "timeout",
     }
     assert "cause" not in as_json(RerankError("down"))["error"]
+
+
+def test_what_a_failed_search_cost_stands_in_its_error() -> None:
+    """A program that pays for it must not have to guess; unknown tokens are null, and what asked nobody has no field."""
+    found = as_json(RerankError("down", Usage(10, 3, None, 0), "timeout"))["error"]
+    assert found["usage"] == {"calls": 10, "requests": 3, "input_tokens": None, "output_tokens": 0}
+    assert "usage" not in as_json(RerankError("down"))["error"]
+    assert "usage" not in as_json(StoreError("locked", "busy"))["error"]
 
 
 def test_every_public_error_has_a_code_of_its_own() -> None:

@@ -66,6 +66,25 @@ def test_a_chat_server_decides_the_demonstration(run: Run) -> None:
     assert all(question["calls"] > 0 for question in done.json["questions"])
 
 
+def test_a_demonstration_whose_second_stage_fails_says_so_at_each_question(run: Run, tmp_path: Path) -> None:
+    """With `on_failure = "coarse"` the head of the coarse order stands there, and is not called evidence."""
+    config = tmp_path / "coarse.toml"
+    with FaultServer(Answer(status=401, json={"error": "no"})) as server:
+        config.write_text(
+            '[use]\nreranker = "rerank-api.endpoint"\n[rerank]\non_failure = "coarse"\n'
+            f'[settings."rerank-api.endpoint"]\nbase_url = "{server.url}"\n',
+            encoding="utf-8",
+        )
+        shown = " ".join(run("try", "--config", config).out.split())
+        told = run("try", "--config", config, "--json").json
+    assert shown.count("the second stage failed, so this is coarse order") == 6
+    assert "unauthorised" in shown
+    assert " evidence " not in shown.split("question 1 of 6")[1].replace("holds evidence", "")
+    found = sum(question["answered"] for question in told["questions"])
+    assert f"{found} of 6 answers found ({found} of them in coarse order)" in shown
+    assert {(question["status"], question["reason"]) for question in told["questions"]} == {("failed", "unauthorised")}
+
+
 def test_a_server_without_a_named_model_is_told_to_need_one(run: Run) -> None:
     """It is no System One server; that it may be a chat server cannot be tried without a model."""
     with FaultServer(Answer(status=404)) as server:

@@ -113,8 +113,11 @@ class SecondStage:
         started = perf_counter()
         failure: RecallError
         cause: Exception | None = None
+        policy_id = "unknown"
         with account() as own, anyio.CancelScope(deadline=ends) as scope:
             try:
+                # Before it is asked: one that cannot say what it is must not cost anything.
+                policy_id = _policy_of(reranker)
                 decision = _checked(await reranker.rerank(query, pool, bound))
                 hits = resolve_ranks(decision, pool, bound)
             except Exception as error:  # noqa: BLE001 - third-party code: raised below, or on the page as the role says
@@ -122,7 +125,7 @@ class SecondStage:
                 await checkpoint_if_cancelled()
                 failure, cause = _failed(error, name, own), error
             else:
-                return Judged(hits, self._trace(started, pool, decision))
+                return Judged(hits, self._trace(started, policy_id, pool, decision))
         if scope.cancelled_caught:
             text = f"{name} did not answer before the search's time was over ([search] deadline)"
             failure = DeadlineError(text, own.usage or unreported(1), DEADLINE)
@@ -130,13 +133,15 @@ class SecondStage:
             failure.usage = spent + (failure.usage or NO_USAGE)
             raise failure from cause
         self._warn(failure, cause)
-        return Judged(tuple(as_hit(item) for item in pool[:bound]), self._trace(started, pool, failure))
+        return Judged(tuple(as_hit(item) for item in pool[:bound]), self._trace(started, policy_id, pool, failure))
 
-    def _trace(self, started: float, pool: tuple[Candidate, ...], outcome: RerankDecision | RecallError) -> RerankTrace:
+    def _trace(
+        self, started: float, policy_id: str, pool: tuple[Candidate, ...], outcome: RerankDecision | RecallError
+    ) -> RerankTrace:
         status, reason = _status(outcome)
         return RerankTrace(
             component=self._named.name,
-            policy_id=self._named.reranker.policy_id,
+            policy_id=policy_id,
             status=status,
             reason=reason,
             candidates=pool,
@@ -157,6 +162,17 @@ class SecondStage:
                 failure,
                 extra={"event": "recall.rerank_failed", "component": self._named.name, "cause": key},
             )
+
+
+def _policy_of(reranker: Reranker) -> str:
+    try:
+        policy_id: object = reranker.policy_id
+    except Exception as error:
+        text = f"its policy_id cannot be read ({type(error).__name__})"
+        raise RerankError(text, NO_USAGE, INVALID_ANSWER) from error
+    if not isinstance(policy_id, str) or not policy_id:
+        raise RerankError(f"its policy_id must be a text, not {type(policy_id).__name__}", NO_USAGE, INVALID_ANSWER)
+    return policy_id
 
 
 def _checked(answer: object) -> RerankDecision:

@@ -196,7 +196,7 @@ class RerankTrace:
 
     Attributes:
         component: its full name.
-        policy_id: its versioned policy.
+        policy_id: its versioned policy; `unknown` for one that failed to name it.
         status: see `RerankStatus`.
         reason: a closed code: the cause of a failure (`timeout`, `rate-limited`, ...; `error` for one without a code),
             `nothing-kept`, the code of a partial look, `no-valid-selection` for coarse ranks that stand in; else `None`.

@@ -23,6 +23,7 @@ from narrowgate.errors import (
     StoreError,
 )
 from narrowgate_cli import exits
+from narrowgate_cli.shapes import usage_json
 
 _CODES: Final[tuple[tuple[type[NarrowgateError], str], ...]] = (
     (ConfigError, "config"),
@@ -70,6 +71,8 @@ def as_json(error: NarrowgateError) -> dict[str, Any]:
     found: dict[str, Any] = {"code": error_code(error), "message": str(error)}
     if isinstance(error, RecallError) and error.code is not None:
         found["cause"] = error.code
+    if isinstance(error, RecallError) and error.usage is not None:
+        found["usage"] = usage_json(error.usage)
     if isinstance(error, CompositionError):
         found["problems"] = [problem_json(problem) for problem in error.problems]
     return {"error": found}

@@ -108,16 +108,27 @@ def show_page(page: SearchPage) -> None:
     for channel in page.trace.channels:
         if channel.status in ("failed", "timeout", "incomplete"):
             note(f"{channel.component} {channel.status}: {channel.reason or 'no reason given'}; answered by {page.mode}")
+    remark = remark_on(page)
+    if remark is not None:
+        note(remark)
+
+
+def remark_on(page: SearchPage) -> str | None:
+    """Return what people must know of the second stage to read the hits rightly; `None` where they are simply its choice."""
     rerank = page.trace.rerank
-    if page.status == "failed":
-        detail = rerank.detail if rerank is not None and rerank.detail else page.reason
-        note(f"the second stage failed, so this is coarse order: {detail}")
-    elif page.status == "partial":
-        note(f"the second stage did not look at every candidate: {page.reason}")
-    elif rerank is not None and rerank.decision is not None and rerank.decision.used_fallback and page.status == "applied":
-        note("the second stage named no candidate, so this is coarse order")
-    elif page.status == "none_relevant" and page.hits:
-        note("the second stage kept nothing; these are the best of the first stage, not judged evidence")
+    if rerank is None:
+        return None
+    if rerank.decision is None:
+        return f"the second stage failed, so this is coarse order: {rerank.detail or rerank.reason}"
+    if page.status == "none_relevant":
+        standing = "; these are the best of the first stage, not judged evidence" if page.hits else ""
+        unjudged = "" if rerank.decision.partial is None else f" of what it judged ({rerank.decision.partial})"
+        return f"the second stage kept nothing{unjudged}{standing}"
+    if page.status == "partial":
+        unseen = rerank.decision.unseen_count
+        what = f"did not see {count(unseen, 'candidate')}" if unseen else "did not weigh every candidate as it should"
+        return f"the second stage chose, and {what}: {page.reason}"
+    return "the second stage named no candidate, so this is coarse order" if rerank.decision.used_fallback else None
 
 
 def show_hit(out: Console, number: int, hit: Hit, *, memory: bool = False) -> None:

@@ -22,7 +22,7 @@ from narrowgate.values.search import Candidate, SearchPage, Verdict
 from narrowgate_cli import exits
 from narrowgate_cli.app import Command, Place, common, json_option, run
 from narrowgate_cli.batches import batches
-from narrowgate_cli.commands.search import number_of
+from narrowgate_cli.commands.search import number_of, remark_on
 from narrowgate_cli.importing import read_paths
 from narrowgate_cli.journal import Question, journal_paths, questions
 from narrowgate_cli.output import console, count, note, progress, write_json
@@ -167,10 +167,8 @@ def _show_answer(out: Console, number: int, total: int, answer: Answer) -> None:
         if more > 0:
             out.print(Text(f"       ... and {more} more candidates", style="dim"))
     out.print()
-    if page.status == "none_relevant":
-        out.print(Text("no evidence kept, so this is the head of the coarse order, marked as such", style="yellow"))
-    else:
-        out.print(Text("evidence", style="bold green"))
+    remark = remark_on(page)
+    out.print(Text("evidence", style="bold green") if remark is None else Text(remark, style="yellow"))
     out.print(_evidence(page, answer.question.answer))
     if not answer.found:
         out.print(Text("the answer is not on this page: the verdicts show where it was lost", style="yellow"))
@@ -248,7 +246,7 @@ def _cost(page: SearchPage) -> str:
 def _show_farewell(out: Console, result: dict[str, Any], kept: Path | None) -> None:
     asked = result["questions"]
     found = sum(question["answered"] for question in asked)
-    coarse = sum(question["answered"] and question["status"] == "none_relevant" for question in asked)
+    coarse = sum(question["answered"] and question["status"] in ("none_relevant", "failed") for question in asked)
     calls = sum(question["calls"] for question in asked)
     out.print()
     out.print(Rule(style="dim", characters="-"))
@@ -300,6 +298,7 @@ def _answer_json(answer: Answer) -> dict[str, Any]:
         "answered": answer.found,
         "mode": str(page.mode),
         "status": page.status,
+        "reason": page.reason,
         "pool": pool,
         "hits": [hit_json(hit) for hit in page.hits],
         "calls": 0 if stage is None else stage.usage.calls,
