@@ -88,6 +88,11 @@ FIELDS: Final[dict[str, st.SearchStrategy[Any]]] = {
     "languages": st.lists(_labels, min_size=1, max_size=3, unique=True).map(tuple),
     "author": st.none() | _texts,
     "origin": _texts,
+    "rule_settings": st.dictionaries(
+        st.from_regex(r"[a-z]{1,4}\.[a-z-]{1,4}\.[a-z_]{1,4}", fullmatch=True),
+        st.booleans() | st.integers(-9, 9) | st.floats(-9, 9) | st.from_regex(r"sha256:[0-9a-f]{4}", fullmatch=True),
+        max_size=2,
+    ),
 }
 """Field -> its values. A field that a policy gets and that is not here fails the test of the fingerprint."""
 

@@ -12,11 +12,11 @@ import attrs
 import pytest
 from policy_parts import WHOLE, write
 
-from narrowgate import Diagnosis, diagnose, load_config
+from narrowgate import Diagnosis, PolicySet, diagnose, inspect_policies, load_config
 from narrowgate.governance.builtin import BUILT_IN
 from narrowgate.governance.files import read_policy
 from narrowgate.governance.fingerprint import fingerprint
-from narrowgate.governance.lockfile import write_lock
+from narrowgate.governance.lockfile import read_lock, write_lock
 from narrowgate.governance.records import PromotionRecord, append_record
 from narrowgate.host.discovery import Discovery
 from narrowgate.host.policy_set import policies_of
@@ -237,6 +237,101 @@ def test_a_built_in_policy_need_not_be_locked(planned: Callable[..., Diagnosis],
     assert (taking_part(found), told(found, warnings=True)) == ([(RERANK, GateMode.SHADOW, None, ())], [])
     write_lock(tmp_path / "policies.lock", [attrs.evolve(BUILT_IN[RERANK], decision_kind="other")])
     assert [code for code, _ in told(planned(None, RERANK))] == ["policy-changed"]
+
+
+def test_nothing_goes_by_the_id_and_version_of_what_is_built_in(planned: Callable[..., Diagnosis], tmp_path: Path) -> None:
+    """They stand for one content: a copy is fine, another question under the same name is not, whether locked or not."""
+    code = """
+import attrs
+from narrowgate.governance.builtin import BUILT_IN
+COPY = BUILT_IN["memory.rerank.decision.v1"]
+POSING = attrs.evolve(COPY, question={"en": "Is it any good?"})
+RAISED = attrs.evolve(POSING, version="1;own")
+"""
+    (tmp_path / "site" / "fake_plugin_posing.py").write_text(code)
+    assert told(planned(None, "fake_plugin_posing:COPY")) == []
+    assert told(planned(None, "fake_plugin_posing:RAISED")) == []
+    ((code, message),) = told(planned(None, "fake_plugin_posing:POSING"))
+    assert code == "policy-changed"
+    assert "policy 'memory.rerank.decision.v1' is not what is built in as version '1': question.en was " in message
+
+
+def test_the_settings_of_its_rules_are_part_of_a_policy(tmp_path: Path) -> None:
+    """A bound that decides without a backend decides as much as a threshold: it does not change under a lock."""
+    path = write(tmp_path)
+
+    def found(settings: dict[str, Any], env: dict[str, str] | None = None) -> PolicySet:
+        given = {"policies": {"files": [path], "lock": tmp_path / "own.lock"}, "settings": settings}
+        return inspect_policies(load_config(overrides=given, env=env or {}))
+
+    plain = found({"local.other": {"min_length": 3}})
+    bounded = found({"local.length-bounds": {"min_length": 20, "too_short": "deny"}})
+    assert fingerprint(plain.policies[0]) == fingerprint(read_policy(path).policy or plain.policies[0])
+    assert fingerprint(plain.policies[0]) != fingerprint(bounded.policies[0])
+    write_lock(bounded.lock, bounded.policies)
+    assert '.too_short\t"sha256:' in bounded.lock.read_text(encoding="utf-8")
+    assert found({"local.length-bounds": {"min_length": 20, "too_short": "deny"}}).problems == ()
+    (problem,) = found({"local.length-bounds": {"min_length": 25, "too_short": "allow"}}).problems
+    assert problem.code == "policy-changed"
+    assert problem.message.endswith(
+        "rule_settings.local.length-bounds.min_length was 20.0 and is 25.0; "
+        "rule_settings.local.length-bounds.too_short changed"
+    )
+    variables = {
+        "NARROWGATE_SETTINGS__LOCAL_LENGTH_BOUNDS__MIN_LENGTH": "20",
+        "NARROWGATE_SETTINGS__LOCAL_LENGTH_BOUNDS__TOO_SHORT": "deny",
+    }
+    assert found({}, variables).problems == ()
+    assert found({"local.length-bounds": {"min_length": 9}}, variables).problems != ()  # an argument wins
+
+
+@pytest.mark.parametrize("value", [float("nan"), 10**400, "NaN", ["x"], "a\tb\u2028", None])
+def test_a_setting_of_a_rule_that_is_no_number_is_kept_as_a_hash(tmp_path: Path, value: Any) -> None:
+    """Whatever a file may hold, a fingerprint comes of it, and a lock that can be read; a name that is none is left out."""
+    given = {"files": [write(tmp_path)], "lock": tmp_path / "own.lock"}
+    settings = {"local.length-bounds": {"min_length": value, "a\tb": 3}}
+    found = inspect_policies(load_config(overrides={"policies": given, "settings": settings}, env={}))
+    kept = dict(found.policies[0].rule_settings)
+    assert all(item.startswith("sha256:") for item in kept.values())
+    assert list(kept) == ([] if value is None else ["local.length-bounds.min_length"])
+    write_lock(found.lock, found.policies)
+    assert len(read_lock(found.lock)) == 1
+
+
+@pytest.mark.parametrize("name", ["a**b.toml", "x" * 5000 + "*", "x" * 5000 + "/*"], ids=["stars", "name", "folder"])
+def test_a_pattern_that_can_mean_nothing_is_told(planned: Callable[..., Diagnosis], name: str) -> None:
+    """It is a fault of the configuration like any other, and not the end of the report."""
+    ((code, message),) = told(planned(files=[name]))
+    assert code == "bad-policy"
+    assert message.startswith("[policies] files: ")
+    assert " means no file (" in message
+
+
+def test_a_link_that_leads_to_itself_is_told(planned: Callable[..., Diagnosis], tmp_path: Path) -> None:
+    """One of a folder that leads round in a circle makes nothing of the pattern that looks through it."""
+    (tmp_path / "loop.toml").symlink_to("loop.toml")
+    ((code, message),) = told(planned(files=["loop.toml"]))
+    assert (code, message.endswith("cannot be read (OSError)")) == ("bad-policy", True)
+    write(tmp_path, TEXT)
+    (tmp_path / "round").symlink_to(".")
+    assert told(planned(files=["**/write.toml"])) == []
+
+
+def test_modes_come_from_the_environment_as_well(tmp_path: Path) -> None:
+    """`id=mode` with commas. It lets nothing enforce that has no record, and can take a policy back at once."""
+    path = write(tmp_path)
+
+    def modes(said: str) -> tuple[list[GateMode], list[str]]:
+        config = load_config(overrides={"policies": {"files": [path]}}, env={"NARROWGATE_POLICIES__MODES": said})
+        found = inspect_policies(config)
+        problems = [item.code for item in (*config.problems, *found.problems) if item.severity == "error"]
+        return [item.mode for item in found.policies], problems
+
+    assert modes("team.write.v1=disabled") == ([GateMode.DISABLED], [])
+    assert modes(" team.write.v1 = enforcing ,") == ([GateMode.ENFORCING], ["not-promoted"])
+    assert modes("team.write.v1") == ([GateMode.SHADOW], ["wrong-setting"])
+    assert modes("team.write.v1=on") == ([GateMode.SHADOW], ["wrong-setting"])
+    assert modes("team.write.v1=shadow,team.write.v1=disabled") == ([GateMode.SHADOW], ["wrong-setting"])
 
 
 def test_enforcing_needs_a_record_of_this_content(planned: Callable[..., Diagnosis], tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import attrs
@@ -10,7 +11,7 @@ from policy_parts import WHOLE, without, write
 
 from narrowgate.governance.builtin import BUILT_IN
 from narrowgate.governance.consumers import CONSUMERS
-from narrowgate.governance.files import REQUIRED, contradictions, read_policy
+from narrowgate.governance.files import MAX_FILE, REQUIRED, contradictions, read_policy
 from narrowgate.values.assessment import GateMode, GateVerdict
 from narrowgate.values.decision import DecisionOutcome
 from narrowgate.values.policy import DecisionPolicy, FailurePolicy, PrivacyBoundary, PromotionCriteria, Thresholds
@@ -111,6 +112,16 @@ CASES = {
     "a budget without an end": (
         "max_reviews_per_day = 10", "max_reviews_per_day = inf", 33, "promotion_criteria: 'max_reviews_per_day' must be",
     ),
+    "a consumer that is a list": ('"memory_write_gate"', '["memory_write_gate"]', 4, "consumer: no consumer is called"),
+    "a consumer that is a table": ('"memory_write_gate"', "{ name = 1 }", 4, "consumer: no consumer is called"),
+    "a label of two lines": ('"memory.write-gate"', '"memory\\nwrite"', 2, "decision_kind holds characters that cannot be"),
+    "a name with a character that cannot be seen": ('"ana"', '"a\u200bna"', 13, "author holds characters that cannot be"),
+    "a question without words": (
+        "所引用的证据是否支持这条记忆？", "\u200b？", 20, "question: the text in 'zh' has no words",
+    ),
+    "a count that no float could hold": (
+        "max_reviews_per_day = 10", f"max_reviews_per_day = {'9' * 400}", 33, "promotion_criteria: too large a number",
+    ),
     "a table that is none": ("effect = ", "thresholds = 3\neffect = ", 11, "thresholds: not a table"),
 }  # fmt: skip
 
@@ -150,6 +161,28 @@ def test_a_file_that_cannot_be_read_is_told(tmp_path: Path) -> None:
         (problem,) = read_policy(tmp_path / name).problems
         assert problem.code == "bad-policy"
         assert problem.message.endswith(f"the policy file cannot be read ({error})")
+
+
+@pytest.mark.parametrize("value", ["9" * 5000, "[" * 5000 + "]" * 5000], ids=["digits", "brackets"])
+def test_what_no_parser_takes_is_a_problem(tmp_path: Path, value: str) -> None:
+    """A number of thousands of digits and tables without end are faults of the file, and the start tells them."""
+    (found,) = faults(tmp_path, WHOLE.replace('author = "ana"', f"author = {value}"))
+    assert found == "write.toml: no valid TOML: a number too long, or tables too deep"
+
+
+def test_what_is_no_file_or_far_too_long_is_not_waited_for(tmp_path: Path) -> None:
+    """A pipe that nobody writes to would hold the start up for ever, a device would never end."""
+    os.mkfifo(tmp_path / "pipe.toml")
+    (tmp_path / "loop.toml").symlink_to("loop.toml")
+    write(tmp_path, WHOLE + "#" * MAX_FILE, "long.toml")
+    write(tmp_path, WHOLE + "#" * (MAX_FILE - len(WHOLE.encode())), "longest.toml")
+    told = {name: read_policy(tmp_path / name).problems for name in ("pipe.toml", "loop.toml", "long.toml", "longest.toml")}
+    assert [item.message.partition(": ")[2] for found in told.values() for item in found] == [
+        "no regular file",
+        "the policy file cannot be read (OSError)",
+        "longer than 1000000 bytes",
+    ]
+    assert told["longest.toml"] == ()
 
 
 def test_enforcing_needs_an_effect(tmp_path: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import attrs
@@ -64,6 +66,7 @@ def test_a_policy_that_changed_is_told_with_the_field(lock: Path) -> None:
         ({"question": {**POLICY.question, "ja": "そうか。"}}, ["question.ja is new"]),
         ({"effect": None}, ['effect was "hold" and is null']),
         ({"languages": ("zh",)}, ['languages was ["en", "zh"] and is ["zh"]']),
+        ({"rule_settings": {"local.length-bounds.min_length": 9}}, ["rule_settings.local.length-bounds.min_length is new"]),
         ({"mode": GateMode.ADVISORY, "author": "ana"}, []),
     ],
 )  # fmt: skip
@@ -143,6 +146,64 @@ def test_a_damaged_line_is_told_with_its_number(lock: Path, old: str, new: str) 
         read_lock(lock)
     with pytest.raises(ConfigError, match="restore the file"):
         write_lock(lock, [])
+
+
+def test_a_lock_that_lost_everything_is_no_lock_without_policies(lock: Path) -> None:
+    """Cut off to nothing it would let every change pass; a byte order mark, as editors leave it, does no harm."""
+    whole = lock.read_bytes()
+    lock.write_bytes(b"\xef\xbb\xbf" + whole)
+    assert changed(read_lock(lock), [POLICY], lock) == []
+    lock.write_bytes(b"\n")
+    for use in (lambda: read_lock(lock), lambda: write_lock(lock, [POLICY])):
+        with pytest.raises(ConfigError, match=r"policies\.lock is empty: restore the file"):
+            use()
+    assert lock.read_bytes() == b"\n"
+
+
+ADDING = """
+import sys
+from pathlib import Path
+import attrs
+from narrowgate.governance.builtin import BUILT_IN
+from narrowgate.governance.lockfile import write_lock
+policy = BUILT_IN["memory.write.evidence_sufficiency.v1"]
+print("ready", flush=True)
+sys.stdin.readline()
+for number in range(20):
+    write_lock(Path(sys.argv[1]), [attrs.evolve(policy, policy_id=f"team.{sys.argv[2]}.{number}")])
+"""
+
+
+def test_processes_that_lock_at_once_lose_nothing(tmp_path: Path) -> None:
+    """Each reads, adds and replaces the file: without turns one would write over what another has added."""
+    path = tmp_path / "policies.lock"
+    adding = [
+        subprocess.Popen(
+            [sys.executable, "-c", ADDING, str(path), name], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        for name in ("a", "b", "c")
+    ]
+    for process in adding:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+    for process in adding:
+        assert process.stdin is not None
+        process.stdin.write("go\n")
+        process.stdin.flush()
+    for process in adding:
+        process.communicate(timeout=60)
+        assert process.returncode == 0
+    assert len(read_lock(path)) == 60
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_what_a_killed_process_left_is_taken_over(lock: Path) -> None:
+    """The half file beside the lock is nobody's, and the next one that writes replaces it."""
+    (lock.parent / ".policies.lock.new").write_text("half a l", encoding="utf-8")
+    other = attrs.evolve(POLICY, policy_id="team.other.v1")
+    write_lock(lock, [other])
+    assert len(read_lock(lock)) == 2
+    assert list(lock.parent.iterdir()) == [lock]
 
 
 def test_a_policy_that_is_there_twice_is_told(lock: Path) -> None:

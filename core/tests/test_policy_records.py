@@ -93,6 +93,44 @@ def test_author_and_approver_differ_where_duties_are_separated() -> None:
 
 
 @pytest.mark.parametrize(
+    ("author", "approver"),
+    [("ana", "Ana "), ("ana", "a\u200bna"), ("Ana", "ＡＮＡ"), ("王 芳", "王芳"), ("ana", "\u200b"), ("strasse", "STRAßE")],
+    ids=["case", "unseen", "width", "space", "nobody", "folded"],
+)
+def test_another_spelling_is_no_other_person(author: str, approver: str) -> None:
+    """What looks the same on a screen, or differs in case alone, does not separate duties."""
+    assert why(record(author=author, approver=approver), duties=True, author=author) is not None
+    assert why(record(author=author, approver=approver), author=author) is None
+
+
+def test_the_author_of_the_policy_counts_as_well_as_that_of_the_record() -> None:
+    """A record that names somebody else as the author does not let the policy's own author approve it."""
+    assert why(record(author="bo", approver="ana"), duties=True, author="ana") is not None
+    assert why(record(author="ana", approver="li"), duties=True, author="li") is not None
+
+
+def test_words_of_any_script_keep_a_record_whole(tmp_path: Path) -> None:
+    """Characters that some programs take for the end of a line are text in a reason."""
+    first, second = record(reason="一行\u2028两行\x85three\x0b\x1d"), record(approver="wu")
+    path = append_record(tmp_path, first)
+    append_record(tmp_path, second)
+    assert read_records(tmp_path, POLICY.policy_id) == (first, second)
+    path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes().replace(b"\n", b"\r\n"))
+    assert read_records(tmp_path, POLICY.policy_id) == (first, second)
+
+
+def test_a_line_that_was_cut_off_is_told_and_swallows_no_record(tmp_path: Path) -> None:
+    """A process that was killed while it wrote: the next record is a line of its own, and nobody enforces yet."""
+    path = append_record(tmp_path, record())
+    path.write_bytes(path.read_bytes()[:40])
+    append_record(tmp_path, record(mode=GateMode.SHADOW))
+    with pytest.raises(ConfigError, match=r"jsonl:1: no promotion record"):
+        read_records(tmp_path, POLICY.policy_id)
+    path.write_bytes(path.read_bytes().partition(b"\n")[2])
+    assert [item.mode for item in read_records(tmp_path, POLICY.policy_id)] == [GateMode.SHADOW]
+
+
+@pytest.mark.parametrize(
     ("old", "new"),
     [
         ('"format": 1', '"format": 2'),
@@ -102,6 +140,7 @@ def test_author_and_approver_differ_where_duties_are_separated() -> None:
         ("+00:00", ""),
         (POLICY.policy_id, "another.policy"),
         ("{", ""),
+        ('"evidence": {', '"evidence": ' + "[" * 100_000 + ", {"),
         ('"version": "1"', '"verzion": "1"'),
     ],
 )

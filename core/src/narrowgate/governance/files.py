@@ -116,7 +116,8 @@ def read_policy(path: Path) -> PolicyFile:
 
 def _text_of(path: Path) -> str:
     """Return what a file holds. A pipe or a device would never end, or never begin."""
-    if not stat.S_ISREG(path.stat().st_mode):
+    kind = path.stat().st_mode
+    if not stat.S_ISREG(kind) and not stat.S_ISDIR(kind):  # opening a folder tells of itself
         raise _FaultError("no regular file", "name a policy file, or a pattern such as policies/*.toml")
     with path.open("rb") as file:
         raw = file.read(MAX_FILE + 1)

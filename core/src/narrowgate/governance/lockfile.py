@@ -6,7 +6,9 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Iterable, Mapping
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
@@ -26,7 +28,7 @@ LONGEST: Final = 120
 """Characters of a value as JSON up to which it is kept as it is."""
 
 _POLICY: Final = re.compile(r"(?P<id>[^\s#]\S*)\t(?P<version>[!-~](?:[ -~]*[!-~])?)\t(?P<fingerprint>[0-9a-f]{64})")
-_FIELD: Final = re.compile(r"\t(?P<field>[a-z_]+(?:\.[a-z_]+)?)\t(?P<value>[^\t]+)")
+_FIELD: Final = re.compile(r"\t(?P<field>[a-z_]+(?:\.[A-Za-z0-9._-]+)?)\t(?P<value>[^\t]+)")
 _SHOWN: Final = 3
 """The most fields that a message names."""
 
@@ -57,14 +59,17 @@ def read_lock(path: Path) -> Lock:
     """Return what a lock holds; nothing for a file that is not there.
 
     Raises:
-        ConfigError: the file cannot be read, or a line is damaged or there twice; names the line.
+        ConfigError: the file is empty or cannot be read, or a line is damaged or there twice; names the line.
     """
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8-sig")
     except FileNotFoundError:
         return {}
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path} cannot be read ({type(error).__name__}): make it a readable UTF-8 file") from None
+    if not text.strip():
+        # Not even a first line of ours: something cut it off, and a lock that lost its lines would hold nothing to anything.
+        raise ConfigError(f"{path} is empty: restore the file from where it is kept under review, or remove it")
     lock: Lock = {}
     fields: dict[str, str] | None = None
     # Not `splitlines`: a value may hold any of the characters that it takes for the end of a line.
@@ -130,11 +135,22 @@ def changed(lock: Mapping[tuple[str, str], Locked], policies: Iterable[DecisionP
 def write_lock(path: Path, policies: Iterable[DecisionPolicy]) -> tuple[DecisionPolicy, ...]:
     """Add the policies that the lock does not hold yet; return them. The file is replaced as a whole or not at all.
 
+    Two processes that do so at once take turns: neither loses what the other adds.
+
     Raises:
         ConfigError: the lock is damaged or cannot be written, or a policy changed under its version: nothing is written.
     """
-    lock = read_lock(path)
     policies = tuple(policies)
+    try:
+        with _turn(path.parent):
+            return _add(path, policies)
+    except OSError as error:
+        text = f"{path} cannot be written ({error.strerror or type(error).__name__})"
+        raise ConfigError(f"{text}: make its folder writable, or set lock under [policies]") from None
+
+
+def _add(path: Path, policies: tuple[DecisionPolicy, ...]) -> tuple[DecisionPolicy, ...]:
+    lock = read_lock(path)
     wrong = [problem.message for problem in changed(lock, policies, path) if problem.severity == "error"]
     if wrong:
         raise ConfigError(f"{'; '.join(wrong)}; a lock is never overwritten: raise the version of the changed policy")
@@ -146,15 +162,33 @@ def write_lock(path: Path, policies: Iterable[DecisionPolicy]) -> tuple[Decision
         for (policy_id, version), locked in sorted(whole.items()):
             lines += ["", f"{policy_id}\t{version}\t{locked.fingerprint}"]
             lines += [f"\t{name}\t{value}" for name, value in locked.fields.items()]
-        partial = path.with_name(f".{path.name}.{os.getpid()}")
+        partial = path.with_name(f".{path.name}.new")
         try:
-            partial.write_text("\n".join([*HEADER.splitlines(), *lines, ""]), encoding="utf-8", newline="\n")
+            with partial.open("w", encoding="utf-8", newline="\n") as file:
+                file.write("\n".join([*HEADER.splitlines(), *lines, ""]))
+                file.flush()
+                os.fsync(file.fileno())  # or a machine that loses power may keep the new name and not what it names
             partial.replace(path)
-        except OSError as error:
+        except OSError:
             partial.unlink(missing_ok=True)
-            text = f"{path} cannot be written ({error.strerror or type(error).__name__})"
-            raise ConfigError(f"{text}: make its folder writable, or set lock under [policies]") from None
+            raise
     return tuple(new.values())
+
+
+@contextmanager
+def _turn(folder: Path) -> Iterator[None]:
+    """Wait until no other process adds to a lock in this folder. Nothing is left behind, also where a process is killed."""
+    if sys.platform == "win32":
+        yield
+        return
+    import fcntl
+
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
 
 
 def _kept(value: Any) -> str:
@@ -171,5 +205,5 @@ def _change(before: str | None, now: str | None) -> str:
         return "is new"
     if now is None:
         return "is gone"
-    hashed = before.startswith("sha256:") or now.startswith("sha256:")
+    hashed = any(kept.removeprefix('"').startswith("sha256:") for kept in (before, now))
     return "changed" if hashed or len(before) + len(now) > LONGEST else f"was {before} and is {now}"

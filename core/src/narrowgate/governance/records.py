@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import unicodedata
 from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
@@ -39,6 +40,8 @@ class PromotionRecord:
         evidence: file name -> SHA-256 of each piece of evidence.
         measured: criterion -> what was measured.
         reason: in the approver's words, or why it was demoted.
+        promoted_by: who asked for it, where that was said.
+        automatic: a rule demoted it, and no person: then a start that asks for `enforcing` runs it in `mode` and warns.
     """
 
     policy_id: str
@@ -53,6 +56,8 @@ class PromotionRecord:
     evidence: Mapping[str, str]
     measured: Mapping[str, float | str]
     reason: str | None = None
+    promoted_by: str | None = None
+    automatic: bool = False
 
 
 def record_path(folder: Path, policy_id: str) -> Path:
@@ -70,7 +75,8 @@ def read_records(folder: Path, policy_id: str) -> tuple[PromotionRecord, ...]:
     """
     path = record_path(folder, policy_id)
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        # Not `splitlines`: somebody's reason may hold any of the characters that it takes for the end of a line.
+        lines = path.read_text(encoding="utf-8-sig").split("\n")
     except FileNotFoundError:
         return ()
     except (OSError, UnicodeDecodeError) as error:
@@ -83,7 +89,7 @@ def read_records(folder: Path, policy_id: str) -> tuple[PromotionRecord, ...]:
                 if record.policy_id != policy_id:
                     raise ValueError("policy_id")
                 found.append(record)
-            except (ValueError, KeyError, TypeError):
+            except (ValueError, KeyError, TypeError, RecursionError):
                 text = f"{path}:{number}: no promotion record of this policy"
                 raise ConfigError(f"{text}: restore the file from where it is kept under review") from None
     return tuple(found)
@@ -101,8 +107,10 @@ def append_record(folder: Path, record: PromotionRecord) -> Path:
     )
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with path.open("a", encoding="utf-8") as file:
-            file.write(line + "\n")
+        torn = path.exists() and not path.read_bytes().endswith(b"\n")
+        with path.open("a", encoding="utf-8", newline="\n") as file:
+            # What a killed process left unfinished stays a line of its own, which is told, and swallows no record.
+            file.write("\n" * torn + line + "\n")
             file.flush()
             os.fsync(file.fileno())
     except OSError as error:
@@ -130,9 +138,16 @@ def why_not_enforcing(
         return f"its newest record, of {record.decided_at:%Y-%m-%d}, puts it in {record.mode}"
     if record.effect != policy.effect:
         return f"it was promoted for the effect {record.effect!r}, not {policy.effect!r}"
-    if separation_of_duties and (record.author is None or record.author == record.approver):
+    author, approver = person_of(record.author or ""), person_of(record.approver)
+    if separation_of_duties and (not author or not approver or approver in (author, person_of(policy.author or ""))):
         return "its author and its approver are not known to differ, and separation_of_duties is on"
     return None
+
+
+def person_of(name: str) -> str:
+    """Return what two spellings of one name have in common: not case, width, spaces, or what cannot be seen."""
+    folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", name).casefold())
+    return "".join(char for char in folded if unicodedata.category(char)[0] not in "CZ")
 
 
 def _record(value: Mapping[str, Any]) -> PromotionRecord:
@@ -156,6 +171,8 @@ def _record(value: Mapping[str, Any]) -> PromotionRecord:
         evidence=dict(value["evidence"]),
         measured=dict(value["measured"]),
         reason=value.get("reason"),
+        promoted_by=value.get("promoted_by"),
+        automatic=value.get("automatic", False) is True,
     )
 
 

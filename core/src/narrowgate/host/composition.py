@@ -11,7 +11,7 @@ import attrs
 
 from narrowgate.errors import CompositionError
 from narrowgate.host import codes, needs, policies, report
-from narrowgate.host.config import Config, section_variables, unknown_variable
+from narrowgate.host.config import Config, section_variables, slug, unknown_variable
 from narrowgate.host.discovery import RESERVED, Discovery, PluginRecord
 from narrowgate.host.loading import BUILD_ORDER, must_pass
 from narrowgate.host.picks import APPLICATION, PLACES, Pick, Picks
@@ -226,19 +226,19 @@ class _Planner:
             if plugin in self.discovery.ids and not self.discovery.is_disabled(plugin):
                 self.discovery.load(plugin)
         for variable in self.config.variables:
-            plugins = [item for item in self.discovery.ids if variable.component.startswith(_slug(item) + "_")]
+            plugins = [item for item in self.discovery.ids if variable.component.startswith(slug(item) + "_")]
             for plugin in plugins:
                 if not self.discovery.is_disabled(plugin):
                     self.discovery.load(plugin)
             usable = self.discovery.usable()
             known = [item.name for plugin in plugins for item in usable.get(plugin, ())]
-            meant = next((item for item in known if _slug(item) == variable.component), None)
+            meant = next((item for item in known if slug(item) == variable.component), None)
             if meant is not None:
                 table = self.given.setdefault(meant, {})
                 if variable.option not in table or table[variable.option].source.kind != "argument":
                     table[variable.option] = Given(variable.value, Source("environment", variable.name))
             elif all(plugin in usable for plugin in plugins):
-                like = [f"NARROWGATE_SETTINGS__{_slug(item)}__{variable.option}".upper() for item in known]
+                like = [f"NARROWGATE_SETTINGS__{slug(item)}__{variable.option}".upper() for item in known]
                 self.problems.append(unknown_variable(variable.name, [*section_variables(), *like]))
 
     def _settings(self, component: Component) -> tuple[Any, tuple[Problem, ...]]:
@@ -368,7 +368,3 @@ class _Planner:
                 for item in problems
                 if (item.code, item.message, item.distribution) not in told
             ]
-
-
-def _slug(name: str) -> str:
-    return name.replace(".", "_").replace("-", "_").lower()

@@ -92,7 +92,7 @@ class PolicySettings:
         cooldown: for how many seconds, >= 0.
         shadow_queue: evaluations in shadow that may wait at once; what does not fit is observed as not asked, >= 1.
         shadow_deadline: seconds for one evaluation in shadow, > 0.
-        held_expiry_days: days after which a held entry expires, > 0.
+        held_expiry_days: days after which a held entry expires, above 0 and at most 36,500.
     """
 
     use: tuple[str, ...] = ()
@@ -107,7 +107,7 @@ class PolicySettings:
     cooldown: float = attrs.field(default=30.0, validator=[v.ge(0), v.lt(float("inf"))])
     shadow_queue: int = attrs.field(default=1000, validator=[v.instance_of(int), v.ge(1)])
     shadow_deadline: float = attrs.field(default=30.0, validator=[v.gt(0), v.lt(float("inf"))])
-    held_expiry_days: float = attrs.field(default=30.0, validator=[v.gt(0), v.lt(float("inf"))])
+    held_expiry_days: float = attrs.field(default=30.0, validator=[v.gt(0), v.le(36_500)])
 
 
 SECTIONS: Final[Mapping[str, type]] = {
@@ -172,6 +172,20 @@ class Config:
     def source(self, path: str) -> Source:
         """Return where the value of `path` (`search.limit`, ...) comes from."""
         return self.sources.get(path, DEFAULT)
+
+    def given(self, component: str) -> Mapping[str, Given]:
+        """Return option -> value, as written, of a component's settings in file, environment and arguments."""
+        found = dict(self.settings.get(component, {}))
+        for variable in self.variables:
+            known = found.get(variable.option)
+            if variable.component == slug(component) and (known is None or known.source.kind != "argument"):
+                found[variable.option] = Given(variable.value, Source("environment", variable.name))
+        return found
+
+
+def slug(name: str) -> str:
+    """Return the name of a plugin or component as it stands in variables of the environment."""
+    return name.lower().replace(".", "_").replace("-", "_")
 
 
 def load_config(

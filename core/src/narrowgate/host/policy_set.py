@@ -5,7 +5,12 @@ Nothing here looks at a plugin: what a policy needs of plugins is planned in `na
 
 from __future__ import annotations
 
+import hashlib
+import json
+import os
+import re
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 from typing import Final
@@ -15,12 +20,12 @@ import attrs
 from narrowgate.errors import ConfigError
 from narrowgate.governance.builtin import BUILT_IN
 from narrowgate.governance.files import contradictions, read_policy
-from narrowgate.governance.lockfile import changed, read_lock
+from narrowgate.governance.lockfile import changed, differences, locked_as, read_lock
 from narrowgate.governance.records import read_records, why_not_enforcing
 from narrowgate.host import codes
 from narrowgate.host.config import Config
 from narrowgate.host.loading import must_pass
-from narrowgate.host.settings import closest
+from narrowgate.host.settings import Given, closest
 from narrowgate.seams.component import Problem
 from narrowgate.values.assessment import GateMode
 from narrowgate.values.policy import DecisionPolicy
@@ -29,6 +34,12 @@ WRITE: Final = "memory_write_gate"
 """The consumer of which one policy takes part at a time."""
 
 BUILT_IN_ORIGIN: Final = "built-in"
+
+_OPTION: Final = re.compile(r"[A-Za-z0-9._-]+")
+"""What the full name of an option looks like. One of another form is an error of the configuration."""
+
+_LARGEST: Final = 1e15
+"""Below this a number is kept as it is."""
 
 
 @attrs.frozen(kw_only=True)
@@ -65,7 +76,7 @@ def inspect_policies(config: Config, files: Sequence[Path] | None = None) -> Pol
         files: policy files to look at instead of what the configuration names. Modes that it sets, and promotion records,
             are then left aside: a file is looked at before it takes part.
     """
-    policies, own = policies_of(config) if files is None else _read(files)
+    policies, own = policies_of(config) if files is None else _read(config, files)
     promoted = [] if files is not None else [item for policy in policies for item in _record_problems(config, policy)]
     return PolicySet(
         policies=policies,
@@ -104,15 +115,46 @@ def policies_of(config: Config) -> tuple[tuple[DecisionPolicy, ...], list[Proble
             near = closest(name, list(by_id))
             hint = f"did you mean {near!r}?" if near else "name it under [policies] use or files, or take the mode out"
             problems.append(Problem(codes.UNKNOWN_POLICY, f"[policies.modes] names {name!r}, which takes no part", hint))
-    policies = tuple(by_id.values())
+    policies = _deployed(config, by_id.values())
     return policies, [*problems, *_contradictory(policies)]
 
 
-def _read(files: Iterable[Path]) -> tuple[tuple[DecisionPolicy, ...], list[Problem]]:
+def _read(config: Config, files: Iterable[Path]) -> tuple[tuple[DecisionPolicy, ...], list[Problem]]:
     """Return the policies of files, and what is wrong with each and with two of one id."""
     read = [read_policy(path) for path in files]
     problems = [problem for item in read for problem in item.problems]
-    return tuple(_by_id([item.policy for item in read if item.policy is not None], problems).values()), problems
+    return _deployed(config, _by_id([item.policy for item in read if item.policy is not None], problems).values()), problems
+
+
+def _deployed(config: Config, policies: Iterable[DecisionPolicy]) -> tuple[DecisionPolicy, ...]:
+    """Return policies with what the configuration sets of their local rules: it is part of what they decide."""
+    return tuple(
+        attrs.evolve(
+            policy,
+            rule_settings={
+                f"{rule}.{option}": _told_apart(value)
+                for rule in policy.local_rules
+                for option, value in config.given(rule).items()
+                if _OPTION.fullmatch(f"{rule}.{option}")
+            },
+        )
+        for policy in policies
+    )
+
+
+def _told_apart(given: Given) -> float | bool | str:
+    """Return what stands for a setting in a fingerprint: numbers and flags as they are, a hash of anything else.
+
+    A text may be a secret that stands where it should not, and fingerprints are explained field by field in the lock.
+    """
+    value = given.value
+    if given.source.kind == "environment":
+        with suppress(ValueError):  # the environment knows only text: 10 there is 10 in a file
+            value = json.loads(value)
+    if isinstance(value, bool) or (isinstance(value, int | float) and abs(value) < _LARGEST):
+        return value
+    text = json.dumps(value, ensure_ascii=True, sort_keys=True, default=str)
+    return f"sha256:{hashlib.sha256(text.encode()).hexdigest()[:32]}"
 
 
 def _by_id(policies: Iterable[DecisionPolicy], problems: list[Problem]) -> dict[str, DecisionPolicy]:
@@ -154,20 +196,29 @@ def files_of(patterns: Iterable[Path], problems: list[Problem]) -> list[Path]:
 
     A pattern that finds nothing is added to `problems`: whoever names files wants them to take part.
     """
-    found: dict[Path, Path] = {}
+    found: dict[str, Path] = {}
     for pattern in patterns:
-        parts = pattern.parts
-        first = next((place for place, part in enumerate(parts) if "*" in part or "?" in part), None)
-        paths = [pattern]
-        if first is not None and not pattern.exists():
-            inside = Path(*parts[:first]).glob(str(Path(*parts[first:])))
-            paths = sorted(path for path in inside if path.is_file())
-            if not paths:
-                text = f"[policies] files: no file is called {pattern}"
-                problems.append(Problem("bad-policy", text, "correct the pattern, or take it out"))
+        try:
+            paths = _matching(pattern)
+        except (OSError, ValueError) as error:
+            text = f"[policies] files: {str(pattern)[:200]!r} means no file ({type(error).__name__})"
+            hint = "write the path of a file, or a pattern with * and ? and with ** as a folder of its own"
+            problems.append(Problem("bad-policy", text, hint))
+            continue
+        if not paths:
+            text = f"[policies] files: no file is called {pattern}"
+            problems.append(Problem("bad-policy", text, "correct the pattern, or take it out"))
         for path in paths:
-            found.setdefault(path.resolve(), path)
+            found.setdefault(os.path.realpath(path), path)  # `resolve` gives up on links that lead to themselves
     return list(found.values())
+
+
+def _matching(pattern: Path) -> list[Path]:
+    parts = pattern.parts
+    first = next((place for place, part in enumerate(parts) if "*" in part or "?" in part), None)
+    if first is None or pattern.exists():
+        return [pattern]
+    return sorted(path for path in Path(*parts[:first]).glob(str(Path(*parts[first:]))) if path.is_file())
 
 
 def _contradictory(policies: Iterable[DecisionPolicy]) -> list[Problem]:
@@ -206,15 +257,29 @@ def _folder(config: Config) -> Path:
 def _lock_problems(config: Config, policies: Iterable[DecisionPolicy]) -> list[Problem]:
     """Return what the lock has against policies: changed ones, and a warning for each that it does not hold.
 
-    What is built in changes with the distribution alone, whose version pins it: a lock may hold it and need not.
+    What is built in changes with the distribution alone, whose version pins it: a lock may hold it and need not. For the
+    same reason nothing else can go by its id and version: those stand for one content, wherever they are read.
     """
     path = lock_path(config)
+    policies = tuple(policies)
+    posing = [problem for policy in policies for problem in _posing(policy)]
     try:
         lock = read_lock(path)
     except ConfigError as error:
-        return [_told(codes.POLICY_LOCK, error)]
+        return [*posing, _told(codes.POLICY_LOCK, error)]
     held = [item for item in policies if item.origin != BUILT_IN_ORIGIN or (item.policy_id, item.version) in lock]
-    return changed(lock, held, path)
+    return [*posing, *changed(lock, held, path)]
+
+
+def _posing(policy: DecisionPolicy) -> list[Problem]:
+    own = BUILT_IN.get(policy.policy_id)
+    if policy.origin == BUILT_IN_ORIGIN or own is None or own.version != policy.version:
+        return []
+    differ = differences(locked_as(own), attrs.evolve(policy, rule_settings={}))
+    if not differ:
+        return []
+    text = f"{policy.origin}: policy {policy.policy_id!r} is not what is built in as version {policy.version!r}: {differ[0]}"
+    return [Problem("policy-changed", text, "give it an id of its own, or another version")]
 
 
 def _told(code: str, error: ConfigError) -> Problem:

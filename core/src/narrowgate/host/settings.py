@@ -208,6 +208,8 @@ def _wrong(
         )
     if isinstance(error, ForbiddenExtraKeysError):
         detail = f"unknown keys {', '.join(sorted(error.extra_fields))}"
+    elif isinstance(item.value, Mapping) and _is_table(field.type):
+        detail = f"a value of the table is not {describe_type(get_args(field.type)[1])}"
     else:
         detail = f"got {_shown(item.value)}, expected {describe_type(field.type)}"
     return Problem(codes.WRONG_SETTING, _sentence(where, name, detail, item.source), f"correct {name} in {where}", component)
@@ -292,12 +294,23 @@ def _prepared(item: Given, kind: Any) -> Any:
             return [part.strip() for part in value.split(",") if part.strip()]
         if not isinstance(value, list | tuple):
             raise TypeError("not a list")
+    if _is_table(kind) and text_only:
+        pairs = [part.partition("=") for part in value.split(",") if part.strip()]
+        table = {key.strip(): said.strip() for key, equals, said in pairs if equals}
+        if len(table) != len(pairs):
+            raise TypeError("not a table: each key once, with its value")
+        return table
     return value
 
 
 def _is_list(kind: Any) -> bool:
     origin = get_origin(kind)
     return isinstance(origin, type) and issubclass(origin, list | tuple | Sequence | set | frozenset)
+
+
+def _is_table(kind: Any) -> bool:
+    origin = get_origin(kind)
+    return isinstance(origin, type) and issubclass(origin, Mapping) and len(get_args(kind)) == 2
 
 
 def _member(value: Any, kind: type, plain: type) -> Any:
@@ -335,7 +348,7 @@ def _string(value: Any) -> str:
 
 
 def _path(value: Any, folder: Path | None) -> Path:
-    if not isinstance(value, str | Path):
+    if not isinstance(value, str | Path) or "\0" in str(value):
         raise TypeError("not a path")
     path = Path(value).expanduser()
     return path if folder is None else folder / path

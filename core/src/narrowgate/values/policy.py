@@ -169,6 +169,9 @@ class DecisionPolicy:
         languages: the languages of the content that it will see.
         author: who answers for the policy; an approver must be another where duties are separated.
         origin: the file it was read from, the name of its constant, or `built-in`; no part of its identity.
+        rule_settings: `<rule>.<option>` -> what the deployment sets of its local rules; a number or a flag as it is,
+            anything else as a hash. No field of a file: whoever reads a policy for a deployment fills it in, since a bound
+            that decides without a backend decides as much as a threshold does.
 
     Raises:
         ValueError: a value is out of these bounds. What its consumer does not allow is told by
@@ -195,3 +198,4 @@ class DecisionPolicy:
     languages: tuple[str, ...] = attrs.field(default=("en", "zh"), converter=_listed, validator=_labels)
     author: str | None = None
     origin: str = attrs.field(default="built-in", eq=False)
+    rule_settings: Mapping[str, float | bool | str] = attrs.field(factory=dict, converter=_frozen)

@@ -102,7 +102,7 @@ def show(place: Place, policy_id: str, as_toml: bool, as_json: bool) -> int:
         return exits.OK
     out = console()
     for name, value in shown.items():
-        if isinstance(value, Mapping):
+        if isinstance(value, Mapping) and value:
             out.print(Text(name, style="bold"), soft_wrap=True)
             for key, inner in value.items():
                 out.print(Text(f"  {key:<32}", style="dim") + Text(_text(inner)), soft_wrap=True)
@@ -258,7 +258,7 @@ def _shown_json(found: PolicySet, item: Known) -> dict[str, Any]:
 
 def _as_toml(policy: DecisionPolicy) -> str:
     """Return a policy as a file that reads as the same policy; fields that are not set are left out."""
-    fields = {name: value for name, value in plain(policy).items() if name != "origin"}
+    fields = {name: value for name, value in plain(policy).items() if name not in ("origin", "rule_settings")}
     fields["thresholds"] = {name: value for name, value in fields["thresholds"].items() if value is not None}
     said = {name: value for name, value in fields.items() if value not in (None, {})}
     tables = {name: value for name, value in said.items() if isinstance(value, dict)}
@@ -266,7 +266,7 @@ def _as_toml(policy: DecisionPolicy) -> str:
 
 
 def _text(value: Any) -> str:
-    if isinstance(value, list):
+    if isinstance(value, list | Mapping):
         return ", ".join(map(str, value)) or "none"
     if isinstance(value, bool):
         return "yes" if value else "no"
