@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from narrowgate_http import HttpError, HttpSettings, http_client
+from narrowgate_http import HttpError, HttpSettings, check_http, http_client
 from narrowgate_http.testing import Answer, FaultServer, without_waits
 from narrowgate_http.wire import proxy_for
 
@@ -90,6 +90,17 @@ async def test_a_proxy_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatc
                 await client.post("http://models.invalid/v1/x", {})
     assert (caught.value.code, caught.value.requests) == ("unreachable", 0)
     assert "sesam" not in str(caught.value)
+
+
+@pytest.mark.parametrize("proxy", ["ftp://me:sesam@h:1", "socks9://me:sesam@h:1", "http://me:sesam@h:99999", "http://[::1"])
+def test_a_proxy_that_cannot_be_used_is_found_offline(proxy: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By `narrowgate check`, with the rest; only for an address that it would be used for, and without its password."""
+    monkeypatch.setenv("https_proxy", proxy)
+    (problem,) = check_http(HttpSettings(base_url="https://models.invalid"), "a.b")
+    assert (problem.code, "HTTPS_PROXY" in problem.hint, "sesam" in str(problem)) == ("bad-url", True, False)
+    assert list(check_http(HttpSettings(base_url="https://127.0.0.1"), "a.b")) == []
+    monkeypatch.setenv("https_proxy", "http://me:sesam@127.0.0.1:3128")
+    assert list(check_http(HttpSettings(base_url="https://models.invalid"), "a.b")) == []
 
 
 @pytest.mark.anyio

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import ssl
 from collections.abc import Iterator
+from urllib.parse import urlsplit
 
 from narrowgate.seams import Locality, Problem
 from narrowgate_http import headers
 from narrowgate_http.address import append, join, locality_of, shown, split
+from narrowgate_http.failures import CURES
 from narrowgate_http.settings import HttpSettings
 
 
@@ -28,7 +30,7 @@ def locality(settings: HttpSettings) -> Locality:
 
 
 def check_http(settings: HttpSettings, component: str, *, key: bool = False, key_hint: str = "") -> Iterator[Problem]:
-    """Yield what is wrong with address, credential, headers and certificates.
+    """Yield what is wrong with address, proxy, credential, headers and certificates.
 
     The codes are `bad-url`, `insecure-url`, `missing-key`, `missing-file` and `wrong-setting`.
 
@@ -51,6 +53,7 @@ def check_http(settings: HttpSettings, component: str, *, key: bool = False, key
         append(settings.base_url, settings.path or "")
     except ValueError as error:
         yield Problem("bad-url", f"{component}: path: {error}", f"correct path in {where}", component)
+    yield from _proxy(settings, component)
     if parts.scheme == "http" and locality_of(settings.base_url) is Locality.HOSTED and not settings.allow_http:
         yield Problem(
             "insecure-url",
@@ -66,6 +69,24 @@ def check_http(settings: HttpSettings, component: str, *, key: bool = False, key
             f'set api_key = {{ env = "{variable}" }} in {where}',
             component,
         )
+
+
+def _proxy(settings: HttpSettings, component: str) -> Iterator[Problem]:
+    # Late, since they take longer to import than all the rest.
+    import httpx
+
+    from narrowgate_http.wire import proxy_for
+
+    proxy = proxy_for(settings.base_url)
+    if proxy is None:
+        return
+    try:
+        _ = urlsplit(proxy).port  # raises for what is no port
+        httpx.AsyncHTTPTransport(verify=ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT), proxy=httpx.Proxy(proxy))
+    except (ImportError, ValueError, httpx.InvalidURL) as error:
+        # Only the type: the error's own words hold the proxy's URL, perhaps with a password.
+        text = f"{component}: the proxy of the environment cannot be used ({type(error).__name__})"
+        yield Problem("bad-url", text, CURES["proxy"], component)
 
 
 def _ca_file(settings: HttpSettings, component: str, where: str) -> Iterator[Problem]:
