@@ -97,6 +97,14 @@ def test_a_header_that_cannot_be_sent_is_found_before(options: dict[str, Any], w
     assert "geheim" not in str(caught.value)
 
 
+@pytest.mark.parametrize("option", ["timeout", "deadline", "retries", "concurrency", "max_response_bytes"])
+@pytest.mark.parametrize("value", [True, "1", None, float("nan"), -1], ids=repr)
+def test_what_is_no_number_is_refused_in_code_too(option: str, value: Any) -> None:
+    """The configuration has a type for each option; whoever makes settings in code is told as much, by name."""
+    with pytest.raises((TypeError, ValueError), match=option):
+        HttpSettings(base_url="https://h.example", **{option: value})
+
+
 def test_headers_of_one_request_are_looked_at_too() -> None:
     """By whoever writes a component."""
     assert checked({"X-A": "b c"}) == {"x-a": "b c"}

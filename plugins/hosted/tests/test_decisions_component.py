@@ -14,6 +14,7 @@ from narrowgate.seams import Locality
 from narrowgate.seams.ports import DecisionBackend
 from narrowgate.values.secret import Secret
 from narrowgate_hosted.decisions.probing import probe
+from narrowgate_hosted.decisions.settings import SystemOneSettings
 from narrowgate_http.testing import Answer, FaultServer, Recorded
 
 pytestmark = pytest.mark.anyio
@@ -230,3 +231,10 @@ async def test_the_probe_sees_a_yes_that_means_no_and_a_verdict_that_depends_on_
         return Answer(json=answered(*pair) if len(request.json["questions"]) == 2 else answered(alone))
 
     assert await found(answer) == expected
+
+
+@pytest.mark.parametrize("option", ["batch_limit", "max_request_bytes", "max_question_bytes"])
+def test_a_truth_value_is_no_limit(option: str) -> None:
+    """`True` is 1 to Python, and one question in a request is not what anybody means by it."""
+    with pytest.raises(TypeError, match=option):
+        SystemOneSettings(**{option: True})

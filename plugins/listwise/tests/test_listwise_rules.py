@@ -279,6 +279,8 @@ def test_the_prompt_has_not_changed_under_its_version() -> None:
         {"on_none_relevant": "error"},
         {"max_prompt_tokens": 1999},
         {"max_prompt_tokens": 4000.5},
+        {"max_prompt_tokens": True},
+        {"deadline": True},
         {"deadline": 0},
         {"deadline": float("inf")},
         {"deadline": float("nan")},

@@ -4,12 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import attrs
 from attrs import validators as v
 
 from narrowgate.values.secret import Secret
+
+
+def whole(_: object, attribute: attrs.Attribute[Any], value: object) -> None:
+    """What a count passes: no `True`, which is an int to Python.
+
+    Raises:
+        TypeError: anything but an int.
+    """
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise TypeError(f"{attribute.name} must be a whole number, not {type(value).__name__}")
+
+
+def seconds(_: object, attribute: attrs.Attribute[Any], value: object) -> None:
+    """What a time limit passes.
+
+    Raises:
+        ValueError: anything but a finite number > 0.
+    """
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < float("inf"):
+        raise ValueError(f"{attribute.name} must be a finite number of seconds > 0")
 
 
 @attrs.frozen(kw_only=True)
@@ -38,10 +58,10 @@ class HttpSettings:
         default="bearer", validator=v.in_(("bearer", "basic", "x-api-key"))
     )
     headers: Mapping[str, str] = attrs.field(factory=dict)
-    timeout: float = attrs.field(default=10.0, validator=[v.gt(0), v.lt(float("inf"))])
-    deadline: float = attrs.field(default=15.0, validator=[v.gt(0), v.lt(float("inf"))])
-    retries: int = attrs.field(default=2, validator=[v.instance_of(int), v.ge(0)])
-    concurrency: int = attrs.field(default=8, validator=[v.instance_of(int), v.ge(1)])
-    max_response_bytes: int = attrs.field(default=8 << 20, validator=[v.instance_of(int), v.ge(1)])
+    timeout: float = attrs.field(default=10.0, validator=seconds)
+    deadline: float = attrs.field(default=15.0, validator=seconds)
+    retries: int = attrs.field(default=2, validator=[whole, v.ge(0)])
+    concurrency: int = attrs.field(default=8, validator=[whole, v.ge(1)])
+    max_response_bytes: int = attrs.field(default=8 << 20, validator=[whole, v.ge(1)])
     allow_http: bool = False
     ca_file: Path | None = None

@@ -12,6 +12,7 @@ from attrs import validators as v
 from narrowgate.values.entry import Scalar
 from narrowgate.values.secret import Secret
 from narrowgate_http import HttpSettings
+from narrowgate_http.settings import whole
 from narrowgate_rerank_api.dialects import AGENT_MEMORY, DIALECTS, OWN_FIELDS, Dialect
 from narrowgate_rerank_api.weighting import Weight
 
@@ -34,7 +35,7 @@ DialectName = Literal[
     "nvidia",
 ]
 
-_OPTIONAL_COUNT = v.optional([v.instance_of(int), v.ge(1)])
+_OPTIONAL_COUNT = v.optional([whole, v.ge(1)])
 
 
 def _range(_: object, __: object, value: tuple[float, float] | None) -> None:

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 import attrs
 from attrs import validators as v
 
-from narrowgate_http.settings import HttpSettings
+from narrowgate_http.settings import HttpSettings, seconds, whole
 
 WireName: TypeAlias = Literal["chat", "responses", "anthropic", "ollama"]
 SchemaForm: TypeAlias = Literal["native", "json_object", "structured_outputs", "tool", "prompt"]
@@ -113,13 +113,13 @@ class ChatSettings(HttpSettings):
     auth: Literal["bearer", "basic", "x-api-key"] = attrs.field(
         default=attrs.Factory(_auth, takes_self=True), validator=v.in_(("bearer", "basic", "x-api-key"))
     )
-    max_output_tokens: int = attrs.field(default=1024, validator=[v.instance_of(int), v.ge(1)])
+    max_output_tokens: int = attrs.field(default=1024, validator=[whole, v.ge(1)])
     schema_as: SchemaForm = attrs.field(default="native", validator=_fits_wire)
     token_field: Literal["max_completion_tokens", "max_tokens"] = attrs.field(
         default=attrs.Factory(_token_field, takes_self=True), validator=v.in_(("max_completion_tokens", "max_tokens"))
     )
     send_temperature: bool = True
-    num_ctx: int = attrs.field(default=8192, validator=[v.instance_of(int), v.ge(256)])
+    num_ctx: int = attrs.field(default=8192, validator=[whole, v.ge(256)])
     extra_body: Mapping[str, Any] = attrs.field(factory=dict, validator=_not_ours)
     pinned: bool = attrs.field(default=attrs.Factory(_pinned, takes_self=True))
 
@@ -135,9 +135,9 @@ class GeneratorSettings(ChatSettings):
         deadline: seconds for one call with all its attempts, repeats and waits, finite and > 0.
     """
 
-    repeats: int = attrs.field(default=0, validator=[v.instance_of(int), v.ge(0)])
-    timeout: float = attrs.field(default=20.0, validator=[v.gt(0), v.lt(float("inf"))])
-    deadline: float = attrs.field(default=25.0, validator=[v.gt(0), v.lt(float("inf"))])
+    repeats: int = attrs.field(default=0, validator=[whole, v.ge(0)])
+    timeout: float = attrs.field(default=20.0, validator=seconds)
+    deadline: float = attrs.field(default=25.0, validator=seconds)
 
 
 def _band(settings: ChatDecisionSettings, _: attrs.Attribute[float], value: float) -> None:
@@ -158,7 +158,7 @@ class ChatDecisionSettings(ChatSettings):
         drop_below: with `probability`: less than this is NO; between the two the verdict is ABSTAIN. At most `keep_at`.
     """
 
-    batch: int = attrs.field(default=1, validator=[v.instance_of(int), v.ge(1), v.le(50)])
+    batch: int = attrs.field(default=1, validator=[whole, v.ge(1), v.le(50)])
     probability: bool = False
     keep_at: float = attrs.field(default=0.6, validator=[v.ge(0.0), v.le(1.0)])
     drop_below: float = attrs.field(default=0.4, validator=[v.ge(0.0), v.le(1.0), _band])

@@ -7,9 +7,9 @@ from typing import Literal
 import attrs
 from attrs import validators as v
 
-from narrowgate_http.settings import HttpSettings
+from narrowgate_http.settings import HttpSettings, whole
 
-_SIZE = v.optional([v.instance_of(int), v.ge(256)])
+_SIZE = v.optional([whole, v.ge(256)])
 
 
 def _band(instance: DecisionsSettings, _attribute: object, value: float) -> None:
@@ -36,7 +36,7 @@ class DecisionsSettings(HttpSettings):
     keep_at: float = attrs.field(default=0.6, validator=[v.ge(0.0), v.le(1.0)])
     drop_below: float = attrs.field(default=0.4, validator=[v.ge(0.0), v.le(1.0), _band])
     text_in: Literal["question", "state"] = attrs.field(default="question", validator=v.in_(("question", "state")))
-    batch_limit: int | None = attrs.field(default=None, validator=v.optional([v.instance_of(int), v.ge(1), v.le(1000)]))
+    batch_limit: int | None = attrs.field(default=None, validator=v.optional([whole, v.ge(1), v.le(1000)]))
     max_request_bytes: int | None = attrs.field(default=None, validator=_SIZE)
     max_question_bytes: int | None = attrs.field(default=None, validator=_SIZE)
 

@@ -9,6 +9,7 @@ import attrs
 from attrs import validators as v
 
 from narrowgate_http import HttpSettings
+from narrowgate_http.settings import seconds, whole
 
 Dialect = Literal["openai", "voyage", "jina", "mistral", "ollama", "tei", "cohere"]
 
@@ -73,7 +74,7 @@ class EmbedderSettings(HttpSettings):
 
     dialect: Dialect = attrs.field(default="openai", validator=v.in_(DIALECTS))
     model: str = attrs.field(validator=v.min_len(1))
-    dimension: int = attrs.field(validator=[v.instance_of(int), v.ge(1), v.le(65_536)])
+    dimension: int = attrs.field(validator=[whole, v.ge(1), v.le(65_536)])
     send_dimension: bool = False
     version: str = attrs.field(default="1", validator=v.min_len(1))
     threshold: float = attrs.field(default=0.3, validator=[v.ge(-1.0), v.le(1.0)])
@@ -83,8 +84,8 @@ class EmbedderSettings(HttpSettings):
     document_fields: Mapping[str, str] = attrs.field(factory=dict, validator=_free)
     truncate: bool = True
     encoding: Literal["float", "base64"] = attrs.field(default="float", validator=[v.in_(("float", "base64")), _encodable])
-    batch_size: int = attrs.field(default=32, validator=[v.instance_of(int), v.ge(1), v.le(2048), _documented])
-    batch_bytes: int = attrs.field(default=100_000, validator=[v.instance_of(int), v.ge(1)])
-    timeout: float = attrs.field(default=30.0, validator=[v.gt(0), v.lt(float("inf"))])
-    deadline: float = attrs.field(default=60.0, validator=[v.gt(0), v.lt(float("inf"))])
-    query_deadline: float = attrs.field(default=8.0, validator=[v.gt(0), v.lt(float("inf"))])
+    batch_size: int = attrs.field(default=32, validator=[whole, v.ge(1), v.le(2048), _documented])
+    batch_bytes: int = attrs.field(default=100_000, validator=[whole, v.ge(1)])
+    timeout: float = attrs.field(default=30.0, validator=seconds)
+    deadline: float = attrs.field(default=60.0, validator=seconds)
+    query_deadline: float = attrs.field(default=8.0, validator=seconds)
