@@ -93,6 +93,10 @@ class PolicySettings:
         shadow_queue: evaluations in shadow that may wait at once; what does not fit is observed as not asked, >= 1.
         shadow_deadline: seconds for one evaluation in shadow, > 0.
         held_expiry_days: days after which a held entry expires, above 0 and at most 36,500.
+        auto_demote: take power back from an enforcing policy by a rule; off unless a deployment wants that.
+        demotion_window: newest observations of a policy that the rule looks at, 1 to 1,000,000.
+        demotion_fallback_rate: share of them that may be fallbacks, 0..1; `None` for the policy's own `max_fallback_rate`.
+        demotion_false_actions: how many held writes among them somebody may release, >= 0.
     """
 
     use: tuple[str, ...] = ()
@@ -108,6 +112,10 @@ class PolicySettings:
     shadow_queue: int = attrs.field(default=1000, validator=[v.instance_of(int), v.ge(1)])
     shadow_deadline: float = attrs.field(default=30.0, validator=[v.gt(0), v.lt(float("inf"))])
     held_expiry_days: float = attrs.field(default=30.0, validator=[v.gt(0), v.le(36_500)])
+    auto_demote: bool = attrs.field(default=False, validator=v.instance_of(bool))
+    demotion_window: int = attrs.field(default=200, validator=[v.instance_of(int), v.ge(1), v.le(1_000_000)])
+    demotion_fallback_rate: float | None = attrs.field(default=None, validator=v.optional([v.ge(0.0), v.le(1.0)]))
+    demotion_false_actions: int = attrs.field(default=3, validator=[v.instance_of(int), v.ge(0)])
 
 
 SECTIONS: Final[Mapping[str, type]] = {

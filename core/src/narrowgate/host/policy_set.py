@@ -21,7 +21,7 @@ from narrowgate.errors import ConfigError
 from narrowgate.governance.builtin import BUILT_IN
 from narrowgate.governance.files import contradictions, read_policy
 from narrowgate.governance.lockfile import changed, differences, locked_as, read_lock
-from narrowgate.governance.records import read_records, why_not_enforcing
+from narrowgate.governance.records import read_records, standing, why_not_enforcing
 from narrowgate.host import codes
 from narrowgate.host.config import Config
 from narrowgate.host.loading import must_pass
@@ -77,6 +77,8 @@ def inspect_policies(config: Config, files: Sequence[Path] | None = None) -> Pol
             are then left aside: a file is looked at before it takes part.
     """
     policies, own = policies_of(config) if files is None else _read(config, files)
+    if files is None:
+        policies = tuple(_after_demotion(config, policy, own) for policy in policies)
     promoted = [] if files is not None else [item for policy in policies for item in _record_problems(config, policy)]
     return PolicySet(
         policies=policies,
@@ -286,6 +288,25 @@ def _told(code: str, error: ConfigError) -> Problem:
     """Return an error as a problem: our messages end with the cure after the last colon."""
     message, _, cure = str(error).rpartition(": ")
     return Problem(code, message, cure)
+
+
+def _after_demotion(config: Config, policy: DecisionPolicy, problems: list[Problem]) -> DecisionPolicy:
+    """Return a policy in the mode that the automatic rule left it in; a warning says so.
+
+    A rule takes power back while nobody looks. A start that then refuses would turn a gate that did too much into an outage.
+    """
+    if policy.mode is not GateMode.ENFORCING:
+        return policy
+    try:
+        record = standing(read_records(records_folder(config), policy.policy_id), policy)
+    except ConfigError:
+        return policy  # told where the records are held against it
+    if record is None or not record.automatic or record.mode is GateMode.ENFORCING:
+        return policy
+    text = f"policy {policy.policy_id!r} was demoted to {record.mode} on {record.decided_at:%Y-%m-%d} ({record.reason})"
+    hint = f"find out why, then `narrowgate policy promote {policy.policy_id}` again, or write {record.mode} as its mode"
+    problems.append(Problem(codes.POLICY_DEMOTED, text, hint, severity="warning"))
+    return attrs.evolve(policy, mode=record.mode)
 
 
 def _record_problems(config: Config, policy: DecisionPolicy) -> list[Problem]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final, Protocol, runtime_checkable
 
@@ -94,6 +94,10 @@ class ObservationStore(Protocol):
             limit: the most to return, >= 1.
             newest: the last `limit` of them instead of the first.
         """
+        ...
+
+    async def named(self, observation_ids: Collection[str]) -> tuple[Mapping[str, Any], ...]:
+        """Return the records with these ids, in the order in which they were taken; ids that name nothing are left out."""
         ...
 
     async def columns(self, names: Sequence[str], selection: Selection = ...) -> Mapping[str, Any]:

@@ -15,7 +15,7 @@ from narrowgate.errors import InputError
 from narrowgate.seams.component import Seam
 from narrowgate.seams.observing import OBSERVATION_STORE, ObservationStore
 from narrowgate_cli.app import Place
-from narrowgate_cli.session import FILE_STORE, opened, overrides
+from narrowgate_cli.session import FILE_STORE, Session, opened, overrides
 
 FILE_LEDGER: Final = "sqlite.ledger"
 """The ledger that `--ledger` means: the one that keeps everything in one file."""
@@ -29,17 +29,24 @@ _NOTHING_ELSE: Final[Mapping[str, Mapping[str, Any]]] = {
 
 @asynccontextmanager
 async def opened_ledger(place: Place, ledger: Path | None) -> AsyncIterator[ObservationStore]:
-    """Open the observations that configuration and command line mean.
+    """Open the observations that configuration and command line mean; see `opened_with_memory`."""
+    async with opened_with_memory(place, ledger) as (_, store):
+        yield store
+
+
+@asynccontextmanager
+async def opened_with_memory(place: Place, ledger: Path | None) -> AsyncIterator[tuple[Session, ObservationStore]]:
+    """Open the observations that configuration and command line mean, and the memory beside them.
 
     Args:
         place: configuration and database file.
-        ledger: a ledger's file; `None` for that of the sink in use.
+        ledger: a ledger's file, with an empty memory; `None` for that of the sink in use.
 
     Raises:
         InputError: `no-ledger`: there is none that could be read.
         NarrowgateError: see `opened`.
     """
-    name = FILE_LEDGER if ledger is not None else _sink(place)
+    name = FILE_LEDGER if ledger is not None else sink_to_read(place)
     more: dict[str, Any] = {section: dict(values) for section, values in _NOTHING_ELSE.items()}
     more["use"]["sinks"] = [name]
     with ExitStack() as stack:
@@ -53,7 +60,7 @@ async def opened_ledger(place: Place, ledger: Path | None) -> AsyncIterator[Obse
             place = attrs.evolve(place, db=Path(stack.enter_context(TemporaryDirectory(prefix="narrowgate-")), "none.db"))
         async with opened(place, more=more, stale=True, create=ledger is not None) as session:
             store: ObservationStore = session.host.component(name)
-            yield store
+            yield session, store
 
 
 def _require(ledger: Path) -> None:
@@ -61,7 +68,12 @@ def _require(ledger: Path) -> None:
         raise InputError("no-ledger", f"there is no ledger at {ledger}")
 
 
-def _sink(place: Place) -> str:
+def sink_to_read(place: Place) -> str:
+    """Return the full name of the sink in use whose observations can be read.
+
+    Raises:
+        InputError: `no-ledger`.
+    """
     config = load_config(place.config, overrides=overrides(place))
     discovery = Discovery()
     inventory(config, discovery=discovery)

@@ -33,6 +33,20 @@ COMMANDS: Final = {
     "policy show": ("policy:show", "Show everything that one policy says."),
     "policy lint": ("policy:lint", "Check policy files without running anything."),
     "policy lock": ("policy:lock", "Enter the policies that take part into the lock."),
+    "policy rescore": (
+        "policy_rescore:rescore",
+        "Say what stored answers would have led to under other thresholds or another mapping.",
+    ),
+    "policy replay": (
+        "policy_replay:replay",
+        "Resolve the references of stored observations again and ask anew.",
+    ),
+    "policy evaluate": ("policy_evaluate:evaluate_", "Hold a policy against labelled cases."),
+    "policy promote": ("policy_promote:promote", "Let a policy gain power, on evidence."),
+    "policy demote": (
+        "policy_promote:demote",
+        "Take power back from a policy: at once, without evidence, with a record.",
+    ),
     "held list": ("held:list_", "List writes that a gate holds back, oldest first, without their content."),
     "held show": ("held:show", "Show one held write, with its text and evidence while it can still be released."),
     "held release": ("held:release", "Write held entries, each as a revision of its own."),
@@ -49,7 +63,7 @@ COMMANDS: Final = {
 the name of a group."""
 
 GROUPS: Final = {
-    "policy": "Decision policies: what they say, and whether they are what was reviewed.",
+    "policy": "Decision policies: what they say, what they reach, and who let them gain power.",
     "held": "Writes that a gate holds back: nothing of them is lost, and a person decides.",
     "observations": "What gates did: one by one, in figures, and as a file.",
 }

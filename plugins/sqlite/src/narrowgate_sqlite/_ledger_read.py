@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
 
 import apsw
@@ -25,6 +25,16 @@ _PACKED: Final = (
 # Joined by the engine: values of one length, one behind the other, are the rows of an array as they stand.
 
 
+_FIELDS: Final = "id, kind, at, numbers, observation_id, operation_id, scope_id, rest, snippet"
+_NAMED: Final = f"SELECT {_FIELDS} FROM observations WHERE observation_id IN (SELECT value FROM json_each(?)) ORDER BY id"  # noqa: S608
+
+
+def named(db: apsw.Connection, observation_ids: Collection[str]) -> tuple[Mapping[str, Any], ...]:
+    """See `ObservationStore.named`."""
+    kinds = _kinds(db)
+    return tuple(_record(kinds[row[1]], row) for row in fetch_rows(db, _NAMED, (json.dumps(sorted(observation_ids)),)))
+
+
 def records(
     db: apsw.Connection, selection: Selection, after: int, limit: int, *, newest: bool
 ) -> tuple[tuple[int, Mapping[str, Any]], ...]:
@@ -39,9 +49,8 @@ def records(
     if selection.since is not None:
         where, bound = where + " AND o.at >= ?", [*bound, micros(selection.since)]
     order = "id DESC" if newest else "id"
-    fields = "id, kind, at, numbers, observation_id, operation_id, scope_id, rest, snippet"
     # Only words of ours and numbers are put together.
-    sql = f"SELECT {fields} FROM observations o WHERE {where} ORDER BY {order} LIMIT ?"  # noqa: S608
+    sql = f"SELECT {_FIELDS} FROM observations o WHERE {where} ORDER BY {order} LIMIT ?"  # noqa: S608
     rows = [(row[0], _record(kinds[row[1]], row)) for row in fetch_rows(db, sql, (*bound, limit))]
     return tuple(reversed(rows) if newest else rows)
 

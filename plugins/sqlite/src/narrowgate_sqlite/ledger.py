@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -85,6 +85,10 @@ class SqliteLedger:
         if limit < 1:
             raise InputError("limit-range", "limit must be at least 1")
         return await self._reading(lambda db: _read.records(db, selection, after, limit, newest=newest))
+
+    async def named(self, observation_ids: Collection[str]) -> tuple[Mapping[str, Any], ...]:
+        """See `ObservationStore`."""
+        return await self._reading(lambda db: _read.named(db, observation_ids))
 
     async def columns(self, names: Sequence[str], selection: Selection = _ALL) -> Mapping[str, Any]:
         """See `ObservationStore`."""

@@ -33,7 +33,8 @@ _PARTS: Final = {
 _DAY: Final = 86_400.0
 
 
-def _instant(_ctx: click.Context, _parameter: click.Parameter, value: str | None) -> datetime | None:
+def instant(_ctx: click.Context, _parameter: click.Parameter, value: str | None) -> datetime | None:
+    """Return the moment that an option names, for click."""
     if value is None:
         return None
     try:
@@ -47,7 +48,7 @@ def _selecting(function: Callable[..., Any]) -> Callable[..., Any]:
     function = click.option("--ledger", type=path, metavar="FILE", help="Read this ledger, whatever is configured.")(
         function
     )
-    function = click.option("--since", metavar="TIME", callback=_instant, help="Made then or later (RFC 3339).")(function)
+    function = click.option("--since", metavar="TIME", callback=instant, help="Made then or later (RFC 3339).")(function)
     return click.option("--policy", metavar="ID", help="Of this policy only.")(function)
 
 
