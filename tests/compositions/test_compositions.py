@@ -40,18 +40,18 @@ def environment(
 
 
 @pytest.mark.parametrize("row", TABLE["composition"], ids=lambda row: row["name"])
-def test_composition(row: dict[str, Any], environment: Callable[[Sequence[str]], Any], tmp_path: Path) -> None:
+def test_composition(row: dict[str, Any], environment: Callable[[Sequence[str]], Any], server: str, tmp_path: Path) -> None:
     """A composition runs and finds what was stored, or is refused with exactly the codes that the table names."""
     place = environment(row["install"])
     config = tmp_path / "narrowgate.toml"
-    config.write_text(row.get("config", ""), encoding="utf-8")
+    config.write_text(row.get("config", "").replace("SERVER", server), encoding="utf-8")
     variables = {"NARROWGATE_CONFIG": str(config), "XDG_DATA_HOME": str(tmp_path), "LOCALAPPDATA": str(tmp_path)}
 
     found = json.loads(place.run("python", HERE / "probe.py", **variables).stdout)
     if "runs" in row:
         assert "problems" not in found, found["report"]
         assert found["mode"] == row["runs"]
-        assert found["status"] == ("applied" if row.get("applied") else "not_applied")
+        assert found["status"] == row.get("status", "not_applied")
         assert "backup" in found["hits"][0]
         assert found["warnings"] == row.get("warned", [])
     else:
