@@ -13,8 +13,18 @@ from typing import Any
 import attrs
 import pytest
 from click.testing import CliRunner
+from hypothesis import HealthCheck, settings
 
 from narrowgate_cli.main import cli
+
+sys.path.insert(0, str(Path(__file__).parent))  # for `rescoring_parts`
+
+# Derandomised: a red run is red again. No deadline: the machine's load is no property of the code. Fixtures that give every
+# test its own folder hold for all examples of one.
+settings.register_profile(
+    "narrowgate-cli", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+settings.load_profile("narrowgate-cli")
 
 NOTES = """\
 # 2026-03-02
