@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
 import anyio
+import anyio.lowlevel
 import attrs
 import pytest
 
@@ -101,6 +103,12 @@ async def fill(fan_out: Observers, count: int) -> None:
         await fan_out.publish(observation(number))
 
 
+async def taken(fan_out: Observers, name: str, count: int) -> None:
+    """Return when a sink has taken that many."""
+    while fan_out.health()[f"sink.{name}.taken"] != count:
+        await anyio.lowlevel.checkpoint()
+
+
 async def test_every_sink_gets_every_observation_in_order() -> None:
     """Two sinks, one of each kind; both are flushed at the end, after the last observation."""
     one, many = Kept(), Batches()
@@ -137,6 +145,39 @@ async def test_a_failing_sink_changes_nothing_for_others(caplog: pytest.LogCaptu
     assert "canary" not in caplog.text
 
 
+@pytest.mark.parametrize("anyio_backend", ["asyncio"], indirect=True)
+async def test_a_sink_that_was_told_it_was_cancelled_ends_nothing_but_its_call() -> None:
+    """An exporter whose own task was cancelled says so as if it were the worker, and no block may end of it."""
+
+    @attrs.define
+    class Stray(Kept):
+        calls: int = 0
+
+        async def observe(self, observation: DecisionObservation) -> None:
+            self.calls += 1
+            if self.calls == 2:
+                task = asyncio.ensure_future(asyncio.sleep(0))
+                task.cancel()
+                await task
+            await super().observe(observation)
+
+        async def flush(self) -> None:
+            raise asyncio.CancelledError
+
+    stray, sound = Stray(), Kept()
+    reached = False
+    async with observers([("a.stray", stray), ("b.sound", sound)]) as fan_out:
+        await fill(fan_out, 5)
+        await anyio.wait_all_tasks_blocked()
+        await fan_out.flush()
+        reached = True
+    assert reached
+    assert (stray.ids, len(sound.ids)) == (["00000", "00002", "00003", "00004"], 5)
+    health = fan_out.health()
+    assert (health["sink.a.stray.taken"], health["sink.a.stray.failed"], health["sink.a.stray.flush_failed"]) == (4, 1, 2)
+    assert health["sink.a.stray.last_failure"] == "StrayCancellationError"
+
+
 async def test_a_full_sink_holds_its_callers_back_and_drops_nothing() -> None:
     """The caller that brings one too many waits until there is room, and every observation is there in the end."""
     gate = anyio.Event()
@@ -171,12 +212,13 @@ async def test_a_hanging_sink_holds_nobody_up_for_long(monkeypatch: pytest.Monke
         await fill(fan_out, 1)
         await anyio.wait_all_tasks_blocked()
         await fill(fan_out, BUFFER)
-        await anyio.wait_all_tasks_blocked()
+        await taken(fan_out, "b.sound", 1 + BUFFER)
         await fan_out.publish(observation(1))
         assert fan_out.health()["sink.a.hanging.lost"] == 1
         monkeypatch.setattr(module, "PATIENCE", 1e9)  # nobody waits for it a second time
         await fan_out.publish(observation(2))
         assert fan_out.health()["sink.a.hanging.lost"] == 2
+        await taken(fan_out, "b.sound", 1 + BUFFER + 2)
     health = fan_out.health()
     assert health["sink.a.hanging.lost"] == 1 + BUFFER + 2
     assert (hanging.ids, health["sink.a.hanging.taken"]) == ([], 0)
@@ -193,8 +235,9 @@ async def test_a_sink_that_takes_again_is_waited_for_again(monkeypatch: pytest.M
         await anyio.wait_all_tasks_blocked()
         await fill(fan_out, BUFFER + 1)
         assert fan_out.health()["sink.a.slow.lost"] == 1
+        monkeypatch.setattr(module, "PATIENCE", 1e9)
         gate.set()
-        await anyio.wait_all_tasks_blocked()
+        await fan_out.flush()
         await fill(fan_out, BUFFER + 50)
     assert fan_out.health()["sink.a.slow.lost"] == 1
     assert len(slow.ids) == 1 + BUFFER + BUFFER + 50

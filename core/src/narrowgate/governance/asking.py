@@ -19,6 +19,7 @@ from narrowgate.decisions import (
     unreported,
 )
 from narrowgate.decisions.envelope import FALLBACK_REASON
+from narrowgate.governance.background import StrayCancellationError, apart
 from narrowgate.seams.component import Locality
 from narrowgate.seams.ports import DecisionBackend
 
@@ -93,8 +94,6 @@ async def ask_open(
             if place and cooldown.cooling:
                 return
             start = place * size
-            # Stands for a call that comes to nothing: one that is told it was cancelled does not come back from here.
-            results[start : start + len(part)] = _failed(len(part), CANCELLED)
             answers = await _answers(envelope, part, batched=size > 1)
             cooldown.note(failed=all(answer.used_fallback for answer in answers))
             results[start : start + len(part)] = answers
@@ -132,8 +131,13 @@ async def ask_closed(
 
 
 async def _answers(envelope: FailOpen, part: Sequence[DecisionRequest], *, batched: bool) -> Sequence[DecisionResult]:
-    try:
+    async def ask() -> Sequence[DecisionResult]:
         return await envelope.evaluate_many(part) if batched else (await envelope.evaluate(part[0]),)
+
+    try:
+        return await apart(ask)
+    except StrayCancellationError:
+        return _failed(len(part), CANCELLED)
     except Exception:  # noqa: BLE001 - a backend so broken that even its name raises is one that failed
         return _failed(len(part), FALLBACK_REASON)
 

@@ -1,12 +1,46 @@
-"""Workers beside a block: what the block raises comes out as it was, and they have a while to finish what they took."""
+"""Workers beside a block, and calls of third-party code in them: neither ends what it runs beside."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from typing import TypeVar
 
 import anyio
 from anyio.abc import TaskGroup
+
+T = TypeVar("T")
+
+
+class StrayCancellationError(Exception):
+    """A call ended as cancelled although nobody had cancelled it, as one does on asyncio whose own task was cancelled."""
+
+
+async def apart(call: Callable[[], Awaitable[T]]) -> T:
+    """Return what a call of third-party code returns. In a task of its own, so that its cancellations are its own.
+
+    In a worker a stray one would end the worker, with it the task group, and with that the block of the application.
+
+    Raises:
+        StrayCancellationError: see there; a cancellation that somebody asked for passes as what it is.
+        Exception: what the call raised.
+    """
+    returned: list[T] = []
+    raised: list[Exception] = []
+
+    async def run() -> None:
+        try:
+            returned.append(await call())
+        except Exception as error:  # noqa: BLE001 - raised again below, outside of an exception group
+            raised.append(error)
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(run)
+    if raised:
+        raise raised[0]
+    if not returned:
+        raise StrayCancellationError
+    return returned[0]
 
 
 @asynccontextmanager

@@ -5,13 +5,14 @@ from __future__ import annotations
 import logging
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Final
 
 import anyio
 import attrs
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 
-from narrowgate.governance.background import workers
+from narrowgate.governance.background import apart, workers
 from narrowgate.seams.gate_ports import ObservationSink
 from narrowgate.seams.observing import BatchSink
 from narrowgate.values.observation import DecisionObservation
@@ -206,9 +207,9 @@ async def _hand_over(line: _Line, group: list[DecisionObservation]) -> None:
     state, sink = line.state, line.sink
     try:
         if isinstance(sink, BatchSink):
-            await sink.observe_many(tuple(group))
+            await apart(partial(sink.observe_many, tuple(group)))
         else:
-            await sink.observe(group[0])
+            await apart(partial(sink.observe, group[0]))
         state.taken += len(group)
     except Exception as error:  # noqa: BLE001 - a sink's failure is its own: it changes no verdict and no other sink
         state.failed += len(group)
@@ -219,7 +220,7 @@ async def _hand_over(line: _Line, group: list[DecisionObservation]) -> None:
 
 async def _flush(line: _Line) -> None:
     try:
-        await line.sink.flush()
+        await apart(line.sink.flush)
     except Exception as error:  # noqa: BLE001 - as above
         line.state.flush_failed += 1
         _failed(line.state, error)

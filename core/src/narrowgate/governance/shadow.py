@@ -14,7 +14,7 @@ from anyio.abc import TaskGroup
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 
 from narrowgate.decisions import Account, Usage, account
-from narrowgate.governance.background import workers
+from narrowgate.governance.background import apart, workers
 
 WORKERS: Final = 2
 """Evaluations under way at once: shadow is not to take the backend from those who wait for it."""
@@ -137,7 +137,7 @@ async def _noted(note: Evaluation, state: ShadowState) -> None:
 
 async def _observed(note: Evaluation, state: ShadowState) -> None:
     try:
-        await note()
+        await apart(note)
     except Exception as error:  # noqa: BLE001 - what happens in shadow stays there
         _failed(state, error)
 
@@ -156,7 +156,7 @@ async def _work(stream: MemoryObjectReceiveStream[_Item], state: ShadowState, de
                 under_way, reason = cut, None
                 with account() as own, anyio.move_on_after(deadline) as scope:
                     try:
-                        await evaluate()
+                        await apart(evaluate)
                         state.done += 1
                     except Exception as error:  # noqa: BLE001 - as above
                         _failed(state, error)
