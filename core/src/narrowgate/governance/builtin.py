@@ -10,12 +10,22 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from narrowgate.governance.consumers import (
+    APPLICABILITY_KIND,
+    CONFLICT_KIND,
+    CONTRADICTION_KIND,
+    DUPLICATE_KIND,
+    HANDOFF_KIND,
+    TOPIC_KIND,
+)
 from narrowgate.values.assessment import GateVerdict
 from narrowgate.values.decision import RERANK_KIND, DecisionOutcome
 from narrowgate.values.policy import DecisionPolicy, FailurePolicy, PromotionCriteria
 
 _YES_PASSES: Final = {DecisionOutcome.YES: GateVerdict.ALLOW, DecisionOutcome.NO: GateVerdict.DENY}
 _YES_IS_PROPOSED: Final = {DecisionOutcome.YES: GateVerdict.REVIEW, DecisionOutcome.NO: GateVerdict.ALLOW}
+_ONLY_TOLD: Final = {DecisionOutcome.YES: GateVerdict.ALLOW, DecisionOutcome.NO: GateVerdict.ALLOW}
+"""Of a question that only leads to others: no answer to it raises anything."""
 _NO_IS_PROPOSED: Final = {DecisionOutcome.YES: GateVerdict.ALLOW, DecisionOutcome.NO: GateVerdict.REVIEW}
 
 _HOLDING: Final = PromotionCriteria(
@@ -68,9 +78,25 @@ WRITE: Final = DecisionPolicy(
     effect="hold",
 )
 
+TOPIC: Final = DecisionPolicy(
+    policy_id="memory.topic.relation.v1",
+    decision_kind=TOPIC_KIND,
+    version="1",
+    consumer="duplicate_conflict",
+    local_rules=("local.length-bounds", "local.cooldown"),
+    question={
+        "en": "Are these two entries about the same thing?",
+        "zh": "这两条记忆是否关于同一事物？",
+    },
+    subject_selector="entry.text",
+    evidence_selector="existing_entry.text",
+    outcome_mapping=_ONLY_TOLD,
+    promotion_criteria=_PROPOSING,
+)
+
 DUPLICATE: Final = DecisionPolicy(
     policy_id="memory.duplicate.relation.v1",
-    decision_kind="memory.duplicate",
+    decision_kind=DUPLICATE_KIND,
     version="1",
     consumer="duplicate_conflict",
     local_rules=("local.length-bounds", "local.cooldown"),
@@ -86,7 +112,7 @@ DUPLICATE: Final = DecisionPolicy(
 
 CONFLICT: Final = DecisionPolicy(
     policy_id="memory.conflict.relation.v1",
-    decision_kind="memory.conflict",
+    decision_kind=CONFLICT_KIND,
     version="1",
     consumer="duplicate_conflict",
     local_rules=("local.length-bounds", "local.cooldown"),
@@ -102,7 +128,7 @@ CONFLICT: Final = DecisionPolicy(
 
 HANDOFF: Final = DecisionPolicy(
     policy_id="handoff.evidence.consult.v1",
-    decision_kind="handoff.consult",
+    decision_kind=HANDOFF_KIND,
     version="1",
     consumer="handoff_evidence_consult",
     local_rules=("local.evidence-resolves", "local.length-bounds", "local.cooldown"),
@@ -116,9 +142,25 @@ HANDOFF: Final = DecisionPolicy(
     promotion_criteria=_PROPOSING,
 )
 
+CONTRADICTION: Final = DecisionPolicy(
+    policy_id="handoff.contradiction.consult.v1",
+    decision_kind=CONTRADICTION_KIND,
+    version="1",
+    consumer="handoff_evidence_consult",
+    local_rules=("local.evidence-resolves", "local.length-bounds", "local.cooldown"),
+    question={
+        "en": "Does the attached evidence contradict this claim?",
+        "zh": "所附证据是否与这一说法相矛盾？",
+    },
+    subject_selector="claim.text",
+    evidence_selector="claim.evidence",
+    outcome_mapping=_YES_IS_PROPOSED,
+    promotion_criteria=_PROPOSING,
+)
+
 APPLICABILITY: Final = DecisionPolicy(
     policy_id="experience.applicability.v1",
-    decision_kind="experience.applicability",
+    decision_kind=APPLICABILITY_KIND,
     version="1",
     consumer="experience_applicability",
     local_rules=("local.length-bounds", "local.cooldown"),
@@ -147,6 +189,6 @@ RERANK: Final = DecisionPolicy(
 )
 
 BUILT_IN: Final[Mapping[str, DecisionPolicy]] = {
-    policy.policy_id: policy for policy in (WRITE, DUPLICATE, CONFLICT, HANDOFF, APPLICABILITY, RERANK)
+    policy.policy_id: policy for policy in (WRITE, TOPIC, DUPLICATE, CONFLICT, HANDOFF, CONTRADICTION, APPLICABILITY, RERANK)
 }
 """Id -> policy."""

@@ -9,6 +9,13 @@ import attrs
 
 from narrowgate.values.policy import FailurePolicy
 
+TOPIC_KIND: Final = "memory.topic"
+DUPLICATE_KIND: Final = "memory.duplicate"
+CONFLICT_KIND: Final = "memory.conflict"
+HANDOFF_KIND: Final = "handoff.consult"
+CONTRADICTION_KIND: Final = "handoff.contradiction"
+APPLICABILITY_KIND: Final = "experience.applicability"
+
 
 @attrs.frozen(kw_only=True)
 class Consumer:
@@ -21,6 +28,8 @@ class Consumer:
         passed: the action when the gate has no say: what happens without any policy.
         flagged: the action of an advisory policy that does not allow; `None` where there is no such action.
         effects: effect -> the action that it stands for; empty for a consumer that may never enforce.
+        kinds: for a consumer that asks several questions, or is called by name: decision kind of each -> the built-in policy
+            that asks it. Empty for one whose policies may have any.
     """
 
     name: str
@@ -29,6 +38,7 @@ class Consumer:
     passed: str
     flagged: str | None
     effects: Mapping[str, str]
+    kinds: Mapping[str, str] = attrs.field(factory=dict)
 
 
 CONSUMERS: Final[Mapping[str, Consumer]] = {
@@ -49,6 +59,11 @@ CONSUMERS: Final[Mapping[str, Consumer]] = {
             passed="duplicate_conflict_observe",
             flagged="duplicate_conflict_propose",
             effects={},
+            kinds={
+                TOPIC_KIND: "memory.topic.relation.v1",
+                DUPLICATE_KIND: "memory.duplicate.relation.v1",
+                CONFLICT_KIND: "memory.conflict.relation.v1",
+            },
         ),
         Consumer(
             name="handoff_evidence_consult",
@@ -57,6 +72,7 @@ CONSUMERS: Final[Mapping[str, Consumer]] = {
             passed="handoff_consult_none",
             flagged="handoff_consult_verify",
             effects={},
+            kinds={HANDOFF_KIND: "handoff.evidence.consult.v1", CONTRADICTION_KIND: "handoff.contradiction.consult.v1"},
         ),
         Consumer(
             name="experience_applicability",
@@ -65,6 +81,7 @@ CONSUMERS: Final[Mapping[str, Consumer]] = {
             passed="applicability_none",
             flagged="applicability_recommend",
             effects={},
+            kinds={APPLICABILITY_KIND: "experience.applicability.v1"},
         ),
         Consumer(
             name="memory_rerank",

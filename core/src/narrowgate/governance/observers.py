@@ -112,6 +112,10 @@ class Observers:
                 waiting[place].state.stalled = scope.cancelled_caught
                 _lost(waiting[place].state, 1)
 
+    def without(self, name: str) -> Observers:
+        """Return a fan-out to the same sinks but one, for that one to publish through: it could not wait for itself."""
+        return Observers([line for line in self._lines if line.state.name != name])
+
     async def flush(self) -> None:
         """Return when every sink has taken, and made durable, what was published before; raises nothing for a sink.
 

@@ -11,7 +11,7 @@ from typing import Final
 import attrs
 
 from narrowgate.decisions import Usage
-from narrowgate.errors import EntryReferenceError
+from narrowgate.governance.cited import MAX_CHARACTERS, MAX_ITEMS, UNREADABLE, text_of
 from narrowgate.governance.gate import Gate, Judged
 from narrowgate.governance.observers import Observers
 from narrowgate.governance.questions import Question
@@ -20,15 +20,9 @@ from narrowgate.governance.shadow import Shadow
 from narrowgate.seams.gate_ports import ContentJudgement
 from narrowgate.seams.ports import EntryStore
 from narrowgate.values.assessment import GateMode, GateVerdict
-from narrowgate.values.entry import Evidence, ItemOutcome, Operation, Put
+from narrowgate.values.entry import ItemOutcome, Operation, Put
 from narrowgate.values.held import Base, HeldDraft, WriteRuling
-from narrowgate.values.identity import EntryRef, new_entry_ids
-
-MAX_ITEMS: Final = 32
-"""Pieces of evidence of one entry that a question may hold."""
-
-MAX_CHARACTERS: Final = 16_000
-"""Characters of evidence that a question may hold. What does not fit is held unjudged: truncated evidence is no evidence."""
+from narrowgate.values.identity import new_entry_ids
 
 REASONS: Final[Mapping[str, str]] = {
     "needs_evidence": "the entry cites no evidence",
@@ -37,9 +31,6 @@ REASONS: Final[Mapping[str, str]] = {
     "invalid_evidence_reference": "a cited reference names nothing",
 }
 """Code -> sentence, for flagged and held items."""
-
-UNREADABLE: Final = "evidence_unreadable"
-"""Reason of an assessment: the store failed to read evidence that is there. Nobody was asked."""
 
 _log = logging.getLogger("narrowgate.governance")
 
@@ -128,7 +119,7 @@ class WriteGate:
             return attrs.evolve(about, prejudged=ContentJudgement(GateVerdict.DENY, "needs_evidence"))
         if len(put.evidence) > MAX_ITEMS:
             return attrs.evolve(about, prejudged=ContentJudgement(GateVerdict.DENY, "evidence_limit_exceeded"))
-        texts = {item: await self._text(item, known) for item in put.evidence}
+        texts = {item: await text_of(self._store, item, known) for item in put.evidence}
         unresolved = tuple(item.ref for item, text in texts.items() if text is None)
         if unresolved:
             early = ContentJudgement(GateVerdict.DENY, "invalid_evidence_reference")
@@ -137,22 +128,6 @@ class WriteGate:
         if sum(map(len, evidence)) > MAX_CHARACTERS:
             return attrs.evolve(about, prejudged=ContentJudgement(GateVerdict.DENY, "evidence_limit_exceeded"))
         return attrs.evolve(about, evidence=evidence)
-
-    async def _text(self, item: Evidence, known: dict[str, str | None]) -> str | None:
-        """Return the text of a piece of evidence; `None` where there is none.
-
-        An exact reference is always read: a text beside it is somebody's word on what stands there.
-        """
-        try:
-            ref = EntryRef.parse(item.ref)
-        except EntryReferenceError:
-            return item.text
-        if item.ref not in known:
-            try:
-                known[item.ref] = (await self._store.read(ref)).content.text
-            except EntryReferenceError:
-                known[item.ref] = None
-        return known[item.ref]
 
     async def observe(self, judged: Judged, action: str, ref: str | None, observation_id: str | None = None) -> None:
         """Publish the observation of one item with the action really taken."""

@@ -14,6 +14,7 @@ import attrs
 
 from narrowgate.decisions.account import MeteredBackend, MeteredGenerator
 from narrowgate.errors import CompositionError, InputError, NarrowgateError
+from narrowgate.governance.rerank_watch import WatchedReranker
 from narrowgate.host import codes, report
 from narrowgate.host.composition import Chosen, Composition, plan
 from narrowgate.host.config import Config, load_config
@@ -45,6 +46,7 @@ class Narrowgate:
         review: the held queue.
         search_service: the search service.
         governing: what its policies run.
+        advice: what policies that may only propose say when they are asked.
     """
 
     def __init__(self, composition: Composition, built: Mapping[str, Any], governing: Governing) -> None:
@@ -62,16 +64,15 @@ class Narrowgate:
         self.review = ReviewService(self._store, queue, embedder if vectors else None)
         threshold = embedder.profile.threshold if embedder is not None else None
         rerankers: list[tuple[str, Reranker]] = self._of(Seam.RERANKER)
-        self.search_service = SearchService(
-            self._store,
-            [
-                NamedChannel(name, channel, threshold if channel.kind is ChannelKind.VECTOR else None)
-                for name, channel in channels
-            ],
-            NamedReranker(*rerankers[0]) if rerankers else None,
-            self._settings,
-            composition.config.rerank,
-        )
+        named = [
+            NamedChannel(name, channel, threshold if channel.kind is ChannelKind.VECTOR else None)
+            for name, channel in channels
+        ]
+        stage = NamedReranker(*rerankers[0]) if rerankers else None
+        if stage is not None and governing.rerank_watch is not None:
+            stage = attrs.evolve(stage, reranker=WatchedReranker(stage.reranker))
+        self.search_service = SearchService(self._store, named, stage, self._settings, composition.config.rerank)
+        self.advice = governing.advice(self._store, SearchService(self._store, named, None, self._settings))
 
     def _of(self, seam: Seam) -> list[tuple[str, Any]]:
         return [(item.name, self._built[item.name]) for item in self.composition.of(seam)]
@@ -202,7 +203,13 @@ class Narrowgate:
             self._settings.mode if mode is None else _mode(mode),
             tuple(parse_filter(item) if isinstance(item, str) else item for item in filters),
         )
-        return await self.search_service.search(request)
+        watch = self.governing.rerank_watch
+        if watch is None:
+            return await self.search_service.search(request)
+        with watch.search() as settled:
+            page = await self.search_service.search(request)
+            settled(page)
+        return page
 
     async def reindex(self, progress: Callable[[int, int], None] | None = None) -> int:
         """Rebuild the store's indexes; return the number of entries indexed. `progress` is called with (done, total)."""

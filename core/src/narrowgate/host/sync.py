@@ -12,6 +12,8 @@ from typing import Any, TypeVar
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
 from narrowgate.errors import StoreError
+from narrowgate.governance.advice import ApplicabilityAdvice, HandoffAdvice, RelationsAdvice
+from narrowgate.governance.cited import Cited
 from narrowgate.host.composition import Composition
 from narrowgate.host.config import Config
 from narrowgate.host.runtime import Narrowgate, open  # noqa: A004 - `narrowgate.open` is what it is called for
@@ -25,6 +27,30 @@ from narrowgate.values.search import Mode, SearchPage
 T = TypeVar("T")
 
 
+class SyncAdvice:
+    """`Advice` with plain methods."""
+
+    def __init__(self, call: Callable[..., Any], host: Narrowgate) -> None:
+        self._call, self._advice = call, host.advice
+
+    def relations(self, memory: str, text: str | EntryRef, *, limit: int = 5) -> RelationsAdvice:
+        """See `Advice.relations`."""
+        found: RelationsAdvice = self._call(partial(self._advice.relations, memory, text, limit=limit))
+        return found
+
+    def handoff(self, claim: str, evidence: Iterable[Cited] | Cited, *, scope: str = "handoff") -> HandoffAdvice:
+        """See `Advice.handoff`."""
+        found: HandoffAdvice = self._call(partial(self._advice.handoff, claim, evidence, scope=scope))
+        return found
+
+    def applicability(
+        self, task: str, experiences: Iterable[Cited] | Cited, *, scope: str = "applicability"
+    ) -> ApplicabilityAdvice:
+        """See `Advice.applicability`."""
+        found: ApplicabilityAdvice = self._call(partial(self._advice.applicability, task, experiences, scope=scope))
+        return found
+
+
 class SyncNarrowgate:
     """`Narrowgate` with plain methods. Made by `open_sync`; may be used from several threads."""
 
@@ -32,6 +58,7 @@ class SyncNarrowgate:
         self._portal = portal
         self._host = host
         self._closed = False
+        self.advice = SyncAdvice(self._call, host)
 
     def _call(self, function: Callable[..., Awaitable[T]], *args: Any) -> T:
         if self._closed:
