@@ -11,7 +11,7 @@
     ├── BatchRefusedError        a strict batch with refused items; nothing was written
     ├── StoreError               the store cannot do its work (locked, read-only, not ours, newer schema)
     └── RecallError              a search that could not be answered
-        ├── CapabilityError      the mode asked for is not to be had here
+        ├── CapabilityError      the mode, or the advice, asked for is not to be had here
         ├── ChannelError         a channel failed and the mode does not allow going on without it
         ├── EmbeddingError       an embedder failed
         ├── DecisionError        a decision backend failed
@@ -117,7 +117,8 @@ class RecallError(NarrowgateError):
 
     Args:
         message: the culprit and the cure.
-        usage: what was spent before the failure; `None` where nothing was asked of anyone.
+        usage: what was spent before the failure, `NO_USAGE` for nothing; `None` where the error does not say: whoever called
+            then charges one request with unknown tokens.
         code: a closed, content-free name of the cause, e.g. `timeout` or `rate-limited`; `None` where there is none.
     """
 
@@ -127,7 +128,7 @@ class RecallError(NarrowgateError):
 
 
 class CapabilityError(RecallError):
-    """The mode asked for is not to be had in this composition."""
+    """The mode asked for is not to be had in this composition, or (`policy-missing`) the advice."""
 
 
 class ChannelError(RecallError):

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from narrowgate.decisions import NO_USAGE
 from narrowgate.errors import RerankError
 from narrowgate.values.search import Candidate
 from narrowgate_listwise import Listwise, ListwiseSettings
@@ -128,7 +129,7 @@ async def test_one_candidate_at_least_must_fit(pool: Callable[..., list[Candidat
     reranker = Listwise(generator, ListwiseSettings(max_prompt_tokens=2000))
     with pytest.raises(RerankError, match="max_prompt_tokens = 2000") as caught:
         await reranker.rerank("q", pool(["密" * 2700, "长" * 2700]), 1)
-    assert (caught.value.code, caught.value.usage, generator.asked) == ("over-budget", None, [])
+    assert (caught.value.code, caught.value.usage, generator.asked) == ("over-budget", NO_USAGE, [])
     assert "密" not in str(caught.value)
 
 

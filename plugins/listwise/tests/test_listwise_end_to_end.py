@@ -12,7 +12,7 @@ from listwise_parts import NOTES, QUERY, RIGHT, by_text, chosen, completion, dat
 
 import narrowgate
 from narrowgate import diagnose, load_config
-from narrowgate.decisions import Usage
+from narrowgate.decisions import NO_USAGE, Usage
 from narrowgate.errors import RerankError
 from narrowgate_http.testing import Answer, FaultServer, fault_server, without_waits
 from narrowgate_listwise import INSTRUCTIONS, SCHEMA
@@ -94,6 +94,18 @@ async def test_ranks_that_name_nothing_leave_coarse_order_and_say_so(tmp_path: P
         async with gate(server.url, tmp_path) as opened:
             page = await opened.search(QUERY, limit=2)
     assert (page.status, page.reason, len(page.hits)) == ("applied", "no-valid-selection", 2)
+
+
+@pytest.mark.anyio
+async def test_a_pool_of_which_nothing_fits_costs_nothing(tmp_path: Path) -> None:
+    """Nobody is asked, so that nothing is charged: not even one request with unknown tokens."""
+    with FaultServer(chosen(1)) as server:
+        async with gate(server.url, tmp_path, listwise__select={"max_prompt_tokens": 2000}) as opened:
+            await opened.remember("long", ["coffee " + "密" * 2600])
+            with pytest.raises(RerankError) as caught:
+                await opened.search("coffee", memory="long")
+        assert server.requests == []
+    assert (caught.value.code, caught.value.usage) == ("over-budget", NO_USAGE)
 
 
 @pytest.mark.anyio

@@ -8,7 +8,7 @@ from typing import Any, Final
 import anyio
 from anyio.lowlevel import checkpoint_if_cancelled
 
-from narrowgate.decisions import Usage, cost_of, unreported
+from narrowgate.decisions import NO_USAGE, Usage, cost_of, unreported
 from narrowgate.decisions.answers import INVALID_ANSWER, code_of, is_usage
 from narrowgate.errors import NarrowgateError, RerankError
 from narrowgate.seams.ports import Generation, Generator
@@ -80,7 +80,8 @@ class Listwise:
             raise RerankError(
                 "the query and any one of the candidates do not fit into max_prompt_tokens = "
                 f'{self._settings.max_prompt_tokens}: raise it in [settings."listwise.select"]',
-                code=OVER_BUDGET,
+                NO_USAGE,
+                OVER_BUDGET,
             )
         seen = frozenset(entry["rank"] for entry in shown)
         generation = await self._generate(data_of(query, shown, min(limit, len(shown))))
