@@ -352,6 +352,28 @@ def test_a_policy_tells_what_changes_a_verdict() -> None:
     assert plain == _policy(timeout=1.0, concurrency=2, retries=0)
 
 
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("model", "told", "exact"),
+    [
+        ("gpt-6-2026-10-06", "gpt-6-2026-10-06", True),
+        ("openai/gpt-6-2026-10-06", "gpt-6-2026-10-06", True),
+        ("gpt-6-2026-10-06", "gpt-6-2026-11-30", False),
+        ("qwen3:4b", "/models/qwen3-4b.gguf", True),
+    ],
+)
+async def test_a_model_is_exact_only_until_another_one_answers(model: str, told: str, exact: bool) -> None:
+    """A date promises one model; where the operator vouches for a name, servers may call it as they like."""
+    answer = {**reply("chat", '{"answer":"yes"}'), "model": told}
+    with FaultServer(Answer(json=answer)) as server:
+        settings = ChatDecisionSettings(base_url=server.url, model=model, pinned=True)
+        async with http_client("hosted.chat-decision", settings) as client:
+            backend = ChatDecisionBackend(settings, client)
+            assert backend.exact_model == model
+            await backend.evaluate(DecisionRequest("memory.rerank", "Is it?", "a text", ("a query",)))
+            assert backend.exact_model == (model if exact else None)
+
+
 @pytest.mark.parametrize(
     ("model", "pinned"),
     [

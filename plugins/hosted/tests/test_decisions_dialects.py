@@ -152,6 +152,29 @@ async def test_the_backend_tells_its_exact_model() -> None:
 
 
 @pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("told", "stays"),
+    [
+        ("jev-1.13.0", True),
+        ("typesafe/jev-1.13.0", True),
+        (None, True),
+        (7, True),
+        ("jev-1.14.0", False),
+        ("jev-latest", False),
+    ],
+)
+async def test_a_model_is_exact_only_until_another_one_answers(told: object, stays: bool) -> None:
+    """A server that puts another model in its place would else have its verdicts remembered under a wrong name."""
+    answers = [Answer(json={**answered(0.9), "model": model}) for model in (told, "jev-1.13.0")]
+    with FaultServer(answers) as server:
+        async with opened(SYSTEMONE, base_url=server.url, model="jev-1.13.0") as backend:
+            await backend.evaluate(*asked(TEXTS[:1]))
+            assert backend.exact_model == ("jev-1.13.0" if stays else None)
+            await backend.evaluate(*asked(TEXTS[:1]))
+            assert backend.exact_model == ("jev-1.13.0" if stays else None)
+
+
+@pytest.mark.anyio
 async def test_a_question_that_openai_declines_is_an_abstention_among_verdicts() -> None:
     """One refusal, with its reason and without a probability; the others are judged."""
     texts = (TEXTS[0], "A forbidden matter.", TEXTS[1])

@@ -14,8 +14,9 @@ from narrowgate.values.decision import NO_USAGE, Usage
 from narrowgate_hosted.chat.answers import CURES, INVALID, Parsed, UnusableError, value_in
 from narrowgate_hosted.chat.prompts import framed, texts_in
 from narrowgate_hosted.chat.schemas import check_schema, mismatch
-from narrowgate_hosted.chat.settings import ChatSettings
+from narrowgate_hosted.chat.settings import ChatSettings, is_dated
 from narrowgate_hosted.chat.wires import ROUTES, WIRES
+from narrowgate_hosted.models import is_another
 from narrowgate_http import HttpClient, HttpError, Reply, resolve, shown
 
 _LONGEST_NAME = 200
@@ -32,6 +33,7 @@ class ChatModel:
 
     def __init__(self, settings: ChatSettings, client: HttpClient) -> None:
         self.settings = settings
+        self._other = False
         self._client = client
         self._wire = WIRES[settings.wire](settings)
         self._url = resolve(settings, *ROUTES[settings.wire])
@@ -41,8 +43,11 @@ class ChatModel:
 
     @property
     def exact_model(self) -> str | None:
-        """The model's name where it always means the same model, else `None`."""
-        return self.settings.model if self.settings.pinned else None
+        """The model's name where it always means the same model, else `None`.
+
+        A name that is taken for one by its date alone is none any more once a reply named another model.
+        """
+        return self.settings.model if self.settings.pinned and not self._other else None
 
     async def ask(
         self, instructions: str, data: Mapping[str, Any], schema: Mapping[str, Any], *, calls: int = 1, repeats: int = 0
@@ -102,6 +107,8 @@ class ChatModel:
 
     def _model_of(self, reply: Reply) -> str:
         name = reply.json.get("model")
+        # What an operator says of a name without a date is theirs to know: servers call one file by several names.
+        self._other = self._other or (is_dated(self.settings.model) and is_another(name, self.settings.model))
         return name if isinstance(name, str) and 0 < len(name) <= _LONGEST_NAME else self.settings.model
 
     def _message(self, unusable: UnusableError, contents: list[str]) -> str:

@@ -54,8 +54,13 @@ def _token_field(settings: ChatSettings) -> Literal["max_completion_tokens", "ma
     return "max_completion_tokens" if of_service(settings.base_url, "api.openai.com") else "max_tokens"
 
 
+def is_dated(model: str) -> bool:
+    """Return whether a model's name ends in a date, and so means one model for good."""
+    return _DATED.fullmatch(model) is not None
+
+
 def _pinned(settings: ChatSettings) -> bool:
-    return _DATED.fullmatch(settings.model) is not None
+    return is_dated(settings.model)
 
 
 def host_of(url: str) -> str:

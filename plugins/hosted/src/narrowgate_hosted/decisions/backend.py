@@ -18,6 +18,7 @@ from narrowgate_hosted.decisions.limits import Limits
 from narrowgate_hosted.decisions.prompt import PROMPT_VERSION
 from narrowgate_hosted.decisions.settings import DecisionsSettings
 from narrowgate_hosted.decisions.wires import Answer, UnreadableError, Wire
+from narrowgate_hosted.models import is_another
 from narrowgate_http.bodies import encode
 from narrowgate_http.client import HttpClient, Reply
 from narrowgate_http.failures import CURES, HttpError
@@ -89,6 +90,7 @@ class DecisionsBackend:
     ) -> None:
         self._client, self._url, self._settings, self._wire, self._model = client, url, settings, wire, model
         self._limits = Limits.of(settings, dialect)
+        self._other = False
         place = "" if settings.text_in == "question" else f";text-in={settings.text_in}"
         self._policy_id = (
             f"{client.name}.v1;wire={wire.name};model={model or 'default'};prompt={PROMPT_VERSION}{place}"
@@ -102,8 +104,8 @@ class DecisionsBackend:
 
     @property
     def exact_model(self) -> str | None:
-        """The model asked for when its name is of one exact version, else `None`; see `exact`."""
-        return exact(self._model)
+        """The model asked for when its name is of one exact version (see `exact`) and no reply named another; or `None`."""
+        return None if self._other else exact(self._model)
 
     @property
     def batch_limit(self) -> int:
@@ -219,6 +221,8 @@ class DecisionsBackend:
         except HttpError as error:
             raise error.as_error(DecisionError, len(part.places)) from error
         usage = _usage(reply, len(part.places))
+        # For good: once another one has answered, nobody knows when it will again.
+        self._other = self._other or (isinstance(reply.json, dict) and is_another(reply.json.get("model"), self._model))
         try:
             answers = self._wire.answers(reply.json, list(part.questions))
         except UnreadableError as error:
