@@ -47,7 +47,7 @@ def narrowgate_observation_sinks():
 """
 TEXT = WHOLE.replace("local.length-bounds", "all.short")
 OTHER = TEXT.replace("team.write.v1", "team.handoff.v1").replace("memory_write_gate", "handoff_evidence_consult")
-OTHER = OTHER.replace('effect = "hold"\n', "")
+OTHER = OTHER.replace('effect = "hold"\n', "").replace("memory.write-gate", "handoff.consult")
 RERANK = "memory.rerank.decision.v1"
 
 
@@ -213,6 +213,18 @@ def test_one_policy_gates_writes(planned: Callable[..., Diagnosis], tmp_path: Pa
     ]
     found = planned(files=["*.toml"], modes={"team.write.v1": "disabled"})
     assert [name for name, *_ in taking_part(found)] == ["team.write.v2"]
+
+
+def test_advice_rests_on_one_policy_for_each_question(planned: Callable[..., Diagnosis], tmp_path: Path) -> None:
+    """The second would never be asked: it is refused, unless it is disabled or asks something else."""
+    write(tmp_path, OTHER, "a.toml")
+    second = OTHER.replace("team.handoff.v1", "team.other.v1")
+    write(tmp_path, second, "b.toml")
+    ((code, message),) = told(planned(files=["*.toml"]))
+    assert (code, message.startswith("team.handoff.v1 and team.other.v1 would all be asked")) == ("policy-clash", True)
+    assert told(planned(files=["*.toml"], modes={"team.other.v1": "disabled"})) == []
+    write(tmp_path, second.replace("handoff.consult", "handoff.contradiction"), "b.toml")
+    assert told(planned(files=["*.toml"])) == []
 
 
 def test_a_change_under_a_locked_version_stops_the_start(planned: Callable[..., Diagnosis], tmp_path: Path) -> None:

@@ -189,8 +189,26 @@ def test_enforcing_needs_an_effect(tmp_path: Path) -> None:
     """The exact effect is declared, or the policy does not enforce; some consumers have none to declare."""
     text = without("effect =").replace('"shadow"', '"enforcing"')
     assert faults(tmp_path, text) == ["write.toml:5: enforcing needs an effect"]
-    read = read_policy(write(tmp_path, text.replace("memory_write_gate", "duplicate_conflict")))
+    other = text.replace("memory_write_gate", "duplicate_conflict").replace("memory.write-gate", "memory.topic")
+    read = read_policy(write(tmp_path, other))
     assert [problem.hint for problem in read.problems] == ["duplicate_conflict may never enforce: use advisory at most"]
+
+
+def test_a_question_that_its_consumer_never_puts_is_refused(tmp_path: Path) -> None:
+    """It would take part and never be asked; the kinds that there are stand in the cure."""
+    text = without("effect =").replace("memory_write_gate", "handoff_evidence_consult")
+    (problem,) = read_policy(write(tmp_path, text)).problems
+    assert "handoff_evidence_consult puts no question of the kind 'memory.write-gate'" in problem.message
+    assert problem.hint == "use 'handoff.consult' or 'handoff.contradiction'"
+    for kind in CONSUMERS["handoff_evidence_consult"].kinds:
+        assert read_policy(write(tmp_path, text.replace("memory.write-gate", kind))).problems == ()
+
+
+def test_each_question_of_a_consumer_has_its_built_in_policy() -> None:
+    """What an error tells a caller to add is there, and asks just that."""
+    for name, consumer in CONSUMERS.items():
+        for kind, policy_id in consumer.kinds.items():
+            assert (BUILT_IN[policy_id].consumer, BUILT_IN[policy_id].decision_kind) == (name, kind)
 
 
 def test_a_constant_is_held_to_the_same() -> None:

@@ -221,7 +221,8 @@ def test_a_changed_policy_stops_everything_until_its_version_is_raised(process: 
 
     before = (folder / "policies.lock").read_bytes()
     change(folder, "yes_at = 0.7", "yes_at = 0.4")
-    (folder / "policies" / "new.toml").write_text(POLICY.replace("handoff.v1", "other.v1"), encoding="utf-8")
+    new = POLICY.replace("handoff.v1", "other.v1").replace("handoff.consult", "handoff.contradiction")
+    (folder / "policies" / "new.toml").write_text(new, encoding="utf-8")
     for command in (("policy", "lock"), ("policy", "lint"), ("check",), ("search", "backup")):
         refused = process(*command)
         assert refused.code == 2

@@ -221,6 +221,9 @@ def contradictions(policy: DecisionPolicy) -> list[tuple[str, str, str]]:
         found.append(
             ("effect", f"{consumer.name} defines no effect {policy.effect!r}", f"use {names}" if names else "remove it")
         )
+    if consumer.kinds and policy.decision_kind not in consumer.kinds:
+        text = f"{consumer.name} puts no question of the kind {policy.decision_kind!r}: the policy would never be asked"
+        found.append(("decision_kind", text, f"use {' or '.join(map(repr, consumer.kinds))}"))
     if policy.mode is GateMode.ENFORCING and policy.effect is None:
         cure = "name the effect" if consumer.effects else f"{consumer.name} may never enforce: use advisory at most"
         found.append(("mode", "enforcing needs an effect", cure))

@@ -24,7 +24,7 @@ from narrowgate.governance.write_gate import WriteGate
 from narrowgate.host.composition import Composition
 from narrowgate.host.policies import RERANK
 from narrowgate.host.policy_set import records_folder
-from narrowgate.seams.component import Seam
+from narrowgate.seams.component import Locality, Seam
 from narrowgate.seams.gate_ports import HeldQueue, Sanitiser
 from narrowgate.seams.ports import EntryStore
 from narrowgate.values.assessment import GateMode
@@ -118,15 +118,24 @@ def _rerank_watch(
         if item.policy.consumer != RERANK:
             continue
         backends = stages[0].needs.get(Seam.DECISION_BACKEND, ()) if stages else ()
+        backend = _backend(composition, built, backends[0]) if backends else None
         watch = RerankWatch(
             Gate(item.policy, sanitiser=_sanitiser(composition, built)),
-            _backend(composition, built, backends[0]) if backends else None,
+            backend,
             fan_out,
             queue,
             snippets=composition.config.policies.snippets,
         )
         if stages and watch.describes(policy_of(built[stages[0].name])):
             found = found or watch
+            if backend is not None and backend.locality is Locality.HOSTED:
+                _log.warning(
+                    "policy %s is %s, and the second stage sends candidates as they are to %s: observed, not kept back",
+                    item.policy.policy_id,
+                    item.policy.privacy_boundary,
+                    backend.name,
+                    extra={"event": "rerank.not_projected", "policy_id": item.policy.policy_id, "component": backend.name},
+                )
             continue
         _log.warning(
             "policy %s describes no second stage that is in use: it observes nothing",

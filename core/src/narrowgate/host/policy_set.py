@@ -19,6 +19,7 @@ import attrs
 
 from narrowgate.errors import ConfigError
 from narrowgate.governance.builtin import BUILT_IN
+from narrowgate.governance.consumers import CONSUMERS
 from narrowgate.governance.files import contradictions, read_policy
 from narrowgate.governance.lockfile import changed, differences, locked_as, read_lock
 from narrowgate.governance.records import read_records, standing, why_not_enforcing
@@ -32,6 +33,8 @@ from narrowgate.values.policy import DecisionPolicy
 
 WRITE: Final = "memory_write_gate"
 """The consumer of which one policy takes part at a time."""
+
+_DISABLE: Final = 'set the others to "disabled" under [policies.modes]'
 
 BUILT_IN_ORIGIN: Final = "built-in"
 
@@ -227,9 +230,12 @@ def _contradictory(policies: Iterable[DecisionPolicy]) -> list[Problem]:
     """Return what no policy can be in its consumer's hands: constants are held to it like files, and modes that are set."""
     problems = []
     writing: list[str] = []
+    asking: dict[tuple[str, str], list[str]] = {}
     for policy in policies:
         if policy.mode is GateMode.DISABLED:
             continue
+        if policy.consumer in CONSUMERS and CONSUMERS[policy.consumer].kinds:
+            asking.setdefault((policy.consumer, policy.decision_kind), []).append(policy.policy_id)
         problems += [
             Problem("bad-policy", f"{policy.origin}: policy {policy.policy_id!r}: {message}", cure)
             for _, message, cure in contradictions(policy)
@@ -238,7 +244,11 @@ def _contradictory(policies: Iterable[DecisionPolicy]) -> list[Problem]:
             writing.append(policy.policy_id)
     if len(writing) > 1:
         text = f"{' and '.join(writing)} would all gate writes, and one gate decides about a write"
-        problems.append(Problem(codes.POLICY_CLASH, text, 'set the others to "disabled" under [policies.modes]'))
+        problems.append(Problem(codes.POLICY_CLASH, text, _DISABLE))
+    for (consumer, kind), names in asking.items():
+        if len(names) > 1:
+            text = f"{' and '.join(names)} would all be asked as {kind!r} by {consumer}, and advice rests on one of them"
+            problems.append(Problem(codes.POLICY_CLASH, text, _DISABLE))
     return problems
 
 
