@@ -49,10 +49,10 @@ min_held_out = 0
 """
 
 
-def policy_file(folder: Path, *, promoted: bool = True) -> Path:
+def policy_file(folder: Path, *, promoted: bool = True, text: str = POLICY) -> Path:
     """Write the policy into a folder and, beside it, the record that lets it enforce."""
     path = folder / "write.toml"
-    path.write_text(POLICY, encoding="utf-8")
+    path.write_text(text, encoding="utf-8")
     policy = read_policy(path).policy
     assert policy is not None
     if promoted:
@@ -144,9 +144,10 @@ async def gated(
     promoted: bool = True,
     store: Any = None,
     policies: dict[str, Any] | None = None,
+    policy: str = POLICY,
 ) -> AsyncIterator[Narrowgate]:
     """Open a memory in a folder with the policy in a mode; `None` for no policy at all. Words only: no model is loaded."""
-    path = policy_file(folder, promoted=promoted and not (folder / "promotions").exists())
+    path = policy_file(folder, promoted=promoted and not (folder / "promotions").exists(), text=policy)
     overrides: dict[str, Any] = {
         "use": {"channels": ["sqlite.lexical"] if store is None else "none"},
         "settings": {"sqlite.store": {"path": folder / "memory.db"}},

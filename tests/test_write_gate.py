@@ -8,7 +8,7 @@ from typing import Any
 
 import anyio
 import pytest
-from gate_parts import BATCH, Judge, Sink, cited, gated, statuses, wrong
+from gate_parts import BATCH, POLICY, Judge, Sink, cited, gated, statuses, wrong
 
 import narrowgate
 from narrowgate.errors import BatchRefusedError, ConflictError
@@ -81,6 +81,22 @@ async def test_advisory_writes_all_and_remarks(tmp_path: Path) -> None:
     assert (flagged, len(sink.taken)) == ([1, 3, 5, 6], 7)
 
 
+@pytest.mark.parametrize("mode", ["advisory", "enforcing"])
+async def test_a_no_that_falls_short_of_the_threshold_is_remarked_and_never_holds(tmp_path: Path, mode: str) -> None:
+    """Nobody judged it, so that it is written; the word was said, so that it is remarked. A weak yes is not."""
+    bounds = "\n[thresholds]\nyes_at = 0.95\nno_at = 0.05\n"
+    sink = Sink()
+    async with gated(tmp_path, mode, sink=sink, policy=POLICY + bounds) as gate:
+        receipt = await gate.remember("m", [cited("一个说法。"), wrong("另一个说法。"), cited("perhaps so.")])
+        assert statuses(receipt) == ["added"] * 3
+        reasons = [(await gate.read(item.ref)).reason for item in receipt.items if item.ref]
+    remark = "flagged: the backend leans against the entry, and not as far as the policy asks for"
+    assert reasons == [None, remark, None]
+    assert sink.actions == ["memory_write_accept", "memory_write_flag", "memory_write_accept"]
+    assert {item.assessment.verdict for item in sink.taken} == {"unknown"}
+    assert {item.assessment.coverage for item in sink.taken} == {"unadjudicated"}
+
+
 @pytest.mark.parametrize("fails", [False, True])
 async def test_shadow_changes_nothing_and_asks_beside_the_write(tmp_path: Path, fails: bool) -> None:
     """Receipt, memory and history are those of no policy at all; the questions are asked once the write is done."""
@@ -103,6 +119,17 @@ async def test_shadow_changes_nothing_and_asks_beside_the_write(tmp_path: Path, 
     assert len(sink.taken) == 6, "what changed nothing was not judged"
     assert set(sink.actions) == {"memory_write_accept"}
     assert sorted(judge.asked)[0] in {draft.text for draft in BATCH}
+
+
+@pytest.mark.parametrize("mode", ["advisory", "enforcing"])
+async def test_a_verdict_review_is_a_remark_that_says_so(tmp_path: Path, mode: str) -> None:
+    """A policy that maps no to review holds nothing, and claims nothing of the evidence that it did not find."""
+    asks = POLICY.replace('no = "deny"', 'no = "review"')
+    async with gated(tmp_path, mode, policy=asks) as gate:
+        receipt = await gate.remember("m", [cited("一个说法。"), wrong("另一个说法。"), EntryDraft("Nobody said so.")])
+        assert statuses(receipt) == ["added", "added", "held" if mode == "enforcing" else "added"]
+        reasons = [(await gate.read(item.ref)).reason for item in receipt.items[:2] if item.ref]
+    assert reasons == [None, "flagged: the policy asks somebody to look at the entry"]
 
 
 async def test_disabled_builds_nothing(tmp_path: Path) -> None:

@@ -14,13 +14,15 @@ from narrowgate.decisions import Usage
 from narrowgate.governance.cited import MAX_CHARACTERS, MAX_ITEMS, UNREADABLE, text_of
 from narrowgate.governance.gate import Gate, Judged
 from narrowgate.governance.observers import Observers
+from narrowgate.governance.privacy import is_exact
 from narrowgate.governance.questions import Question
 from narrowgate.governance.recording import observation_of
 from narrowgate.governance.shadow import Shadow
 from narrowgate.seams.gate_ports import ContentJudgement
 from narrowgate.seams.ports import EntryStore
 from narrowgate.values.assessment import GateMode, GateVerdict
-from narrowgate.values.entry import ItemOutcome, Operation, Put
+from narrowgate.values.decision import DecisionOutcome
+from narrowgate.values.entry import Evidence, ItemOutcome, Operation, Put
 from narrowgate.values.held import Base, HeldDraft, WriteRuling
 from narrowgate.values.identity import new_entry_ids
 
@@ -29,6 +31,8 @@ REASONS: Final[Mapping[str, str]] = {
     "evidence_limit_exceeded": "the evidence is too much to be judged as a whole",
     "insufficient_coverage": "the evidence was judged not to support the entry",
     "invalid_evidence_reference": "a cited reference names nothing",
+    "needs_review": "the policy asks somebody to look at the entry",
+    "low_confidence": "the backend leans against the entry, and not as far as the policy asks for",
 }
 """Code -> sentence, for flagged and held items."""
 
@@ -78,11 +82,22 @@ class WriteGate:
         """Return what the policy's mode makes of an assessment."""
         action = self.gate.action(judged)
         if action == self.gate.consumer.passed:
-            return WriteRuling()
+            weak = "low_confidence" if self._leans_against(judged) else None
+            return WriteRuling() if weak is None else WriteRuling(action="flag", code=weak, reason=REASONS[weak])
         by_rule = judged.assessment.reason if judged.assessment.reason in REASONS else None
-        code = by_rule or "insufficient_coverage"
+        code = by_rule or ("needs_review" if judged.assessment.verdict is GateVerdict.REVIEW else "insufficient_coverage")
         held = action == self.gate.consumer.effects["hold"]
         return WriteRuling(action="hold" if held else "flag", code=code, reason=REASONS[code])
+
+    def _leans_against(self, judged: Judged) -> bool:
+        """Return whether thresholds alone keep a backend's own word from counting against an entry.
+
+        Nothing was judged, so that nothing is held; but the word was said, and it is remarked (spec 4.1).
+        """
+        said, assessment = judged.backend_outcome, judged.assessment
+        if assessment.mode is GateMode.SHADOW or said is None or assessment.outcome is not DecisionOutcome.ABSTAIN:
+            return False
+        return self.gate.policy.outcome_mapping.get(said) is GateVerdict.DENY
 
     async def judged(self, memory: str, operation: str, puts: Sequence[Put]) -> tuple[Judged, ...]:
         """Return an assessment for each item, in order. Raises nothing: a gate that cannot judge lets pass, and says so."""
@@ -140,8 +155,10 @@ class WriteGate:
     def evaluate_later(self, memory: str, operation: str, written: Sequence[tuple[Put, str]]) -> None:
         """Evaluate in shadow what was written, when there is time; (item, reference) pairs."""
         for put, ref in written:
+            kept = bounded(put)
             self._shadow.offer(
-                partial(self._evaluate, memory, operation, put, ref), partial(self._not_judged, memory, operation, put, ref)
+                partial(self._evaluate, memory, operation, kept, ref),
+                partial(self._not_judged, memory, operation, kept, ref),
             )
 
     async def _evaluate(self, memory: str, operation: str, put: Put, ref: str) -> None:
@@ -256,6 +273,19 @@ class GatedBatch:
             return f"memory_write_{outcome.status}"
         flagged = self._gate.ruling(judged).action == "flag"
         return (consumer.flagged if flagged else None) or consumer.passed
+
+
+def bounded(put: Put) -> Put:
+    """Return a write as it may wait in a queue: its evidence takes no more room than a question may, and what is too much
+    for one still is. A draft may bring 16 MiB of evidence, and a thousand of them may wait.
+    """
+    stated = {item: item.text for item in put.evidence if item.text is not None and not is_exact(item.ref)}
+    if sum(map(len, stated.values())) > MAX_CHARACTERS:
+        left = MAX_CHARACTERS + 1
+        for item, text in stated.items():
+            stated[item] = text[: max(left, 1)]
+            left -= len(stated[item])
+    return attrs.evolve(put, evidence=tuple(Evidence(item.ref, stated.get(item)) for item in put.evidence))
 
 
 def _warn(error: Exception) -> None:
