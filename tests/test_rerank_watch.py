@@ -41,15 +41,11 @@ async def searched(
     folder: Path, teller: Any, sink: Sink, *, times: int = 1, mode: str | None = "shadow", **sections: Any
 ) -> list[SearchPage]:
     """Return the pages of a search; the observations are in the sink when this returns."""
-    pages = []
     use = () if mode is None else (STAGE,)
-    async with advised(
-        folder / "m.db", teller, sink, mode=mode or "shadow", use=use, reranker=KEEP_DROP, **sections
-    ) as gate:
+    sections |= {"mode": mode or "shadow", "use": use, "reranker": KEEP_DROP}
+    async with advised(folder / "m.db", teller, sink, **sections) as gate:
         await gate.remember("m", STORED)
-        for _ in range(times):
-            pages.append(await gate.search(QUERY, memory="m"))
-    return pages
+        return [await gate.search(QUERY, memory="m") for _ in range(times)]
 
 
 async def test_every_verdict_is_observed(tmp_path: Path) -> None:
@@ -140,19 +136,20 @@ async def test_a_stage_that_runs_out_of_time_is_observed(tmp_path: Path) -> None
 
 async def test_a_caller_who_leaves_is_observed(tmp_path: Path) -> None:
     """The stage was being asked, and nobody waits for what it would have said."""
+    reached = anyio.Event()
+
+    class Slow(Teller):
+        async def evaluate_many(self, requests: Sequence[DecisionRequest]) -> Any:
+            reached.set()
+            await anyio.sleep_forever()
+
     sink = Sink()
-    async with advised(
-        tmp_path / "m.db", Teller(mood="hangs"), sink, use=(STAGE,), mode="shadow", reranker=KEEP_DROP
-    ) as gate:
+    async with advised(tmp_path / "m.db", Slow(), sink, use=(STAGE,), mode="shadow", reranker=KEEP_DROP) as gate:
         await gate.remember("m", STORED)
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(lambda: gate.search(QUERY, memory="m"))
-            while not sink.taken:
-                await anyio.wait_all_tasks_blocked()
-                tasks.cancel_scope.cancel()
-                with anyio.CancelScope(shield=True):
-                    await anyio.wait_all_tasks_blocked()
-                break
+            await reached.wait()
+            tasks.cancel_scope.cancel()
     assert sink.actions == ["memory_rerank_interrupted"]
 
 
