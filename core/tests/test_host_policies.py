@@ -190,6 +190,8 @@ def test_a_mode_is_set_without_touching_the_policy(planned: Callable[..., Diagno
     write_lock(tmp_path / "policies.lock", [policy])
     found = planned(files=["write.toml"], modes={"team.write.v1": "advisory"})
     assert [mode for _, mode, _, _ in taking_part(found)] == [GateMode.ADVISORY]
+    assert found.composition is not None
+    assert {row.value for row in found.composition.describe() if row.key == "policies.modes"} == {"team.write.v1 = advisory"}
     assert told(found, warnings=True) == []
     found = planned(files=["write.toml"], modes={"team.write.v1": "disabled"}, use={"decision_backend": None})
     assert taking_part(found) == []

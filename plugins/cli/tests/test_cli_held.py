@@ -126,6 +126,9 @@ def test_the_list_has_no_content_and_show_has_it_all(run: Run, db: Path, held: l
 
 def test_pages_and_filters(run: Run, db: Path, held: list[str]) -> None:
     """A page ends where it is told to, and says how to go on; filters leave out what does not fit."""
+    lines = run("held", "list", "--db", db).out.splitlines()
+    assert [line.split("  ")[0] for line in lines] == held, "an id is whole, however narrow the terminal"
+    assert all(line.split("  ")[1].strip() == "pending" for line in lines)
     first = run("held", "list", "--db", db, "--limit", "2")
     assert f"--after {held[1]}" in first.err
     rest = run("held", "list", "--db", db, "--after", held[1], "--json").json["held"]

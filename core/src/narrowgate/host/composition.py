@@ -111,6 +111,8 @@ _URL_SECRETS: Final = re.compile(r"(?<=//)[^/?#]*(?=@)|(?<=[?#]).+", re.DOTALL)
 def _shown(value: Any) -> str:
     if isinstance(value, Enum):
         return str(value.value)
+    if isinstance(value, Mapping):
+        return ", ".join(f"{key} = {_shown(item)}" for key, item in value.items()) or "none"
     if isinstance(value, list | tuple | set | frozenset):
         texts = [_shown(item) for item in value]
         return ", ".join(sorted(texts) if isinstance(value, set | frozenset) else texts) or "none"

@@ -15,7 +15,7 @@ from narrowgate.values.held import HeldEntry, HeldItem, HeldOutcome, HeldState
 from narrowgate.values.times import parse_instant
 from narrowgate_cli import exits
 from narrowgate_cli.app import Command, Place, common, json_option, run
-from narrowgate_cli.output import console, count, note, table, write_json
+from narrowgate_cli.output import console, count, note, write_json
 from narrowgate_cli.session import opened
 from narrowgate_cli.shapes import held_item_json, held_json
 
@@ -77,18 +77,16 @@ def list_(
     if not found:
         note(f"nothing is {state}" if state != _ALL else "nothing was ever held, or all records were purged")
         return exits.OK
-    rows = [
-        (
-            entry.held_id,
-            entry.state,
-            entry.code,
-            f"{entry.held_at:%Y-%m-%d %H:%M}",
-            f"{entry.expires_at:%Y-%m-%d}",
-            entry.memory,
+    out = console()
+    for entry in found:
+        # No table: one would cut off the ids, which every other command of the queue needs whole.
+        out.print(
+            f"{entry.held_id}  {entry.state:<8}  held {entry.held_at:%Y-%m-%d %H:%M}  expires {entry.expires_at:%Y-%m-%d}  "
+            f"{entry.memory}  {entry.code}",
+            soft_wrap=True,
+            markup=False,
+            highlight=False,
         )
-        for entry in found
-    ]
-    console().print(table(("id", "state", "why", "held at (UTC)", "expires", "memory"), rows))
     if len(found) == limit:
         note(f"there may be more: --after {found[-1].held_id}")
     return exits.OK
