@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import attrs
@@ -20,6 +21,7 @@ from narrowgate.governance.lockfile import read_lock, write_lock
 from narrowgate.governance.records import PromotionRecord, append_record
 from narrowgate.host.discovery import Discovery
 from narrowgate.host.policy_set import policies_of
+from narrowgate.seams import Locality
 from narrowgate.values.assessment import GateMode
 
 Install = Callable[..., str]
@@ -397,6 +399,27 @@ def test_a_boundary_that_no_call_could_keep_stops_the_start(
     found = planned(files=["write.toml"], use={"decision_backend": f"all.{backend}", "sanitiser": sanitiser})
     assert [code for code, _ in told(found)] == (["privacy-boundary"] if refused else [])
     assert found.ok is not refused
+
+
+@pytest.mark.parametrize(
+    ("said", "refused"),
+    [("hosted", True), (Locality.HOSTED, True), ("far away", True), (Locality.LOOPBACK, False), (None, True)],
+    ids=str,
+)
+def test_an_object_of_the_application_says_where_it_sends_content(
+    install: Install, scan: Scan, tmp_path: Path, said: Any, refused: bool
+) -> None:
+    """What it says and nobody knows counts as another machine; an object that says nothing is in process."""
+    install("all", PARTS)
+    overrides = {"use": {"channels": "none"}, "policies": {"files": [write(tmp_path, TEXT)]}}
+    config = load_config(overrides=overrides, env={})
+    backend, silent = SimpleNamespace(locality=said), SimpleNamespace()
+
+    def found(given: object) -> list[tuple[str, str]]:
+        return told(diagnose(config, injected={"decision_backend": given}, discovery=scan()))
+
+    assert [code for code, _ in found(backend)] == (["privacy-boundary"] if refused else [])
+    assert found(silent) == []
 
 
 def test_no_external_call_needs_no_backend(planned: Callable[..., Diagnosis], tmp_path: Path) -> None:

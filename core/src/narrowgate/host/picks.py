@@ -13,7 +13,7 @@ from narrowgate.host.config import NONE, Config
 from narrowgate.host.discovery import PLUGIN_ID, RESERVED, Discovery
 from narrowgate.host.report import phrase
 from narrowgate.host.settings import closest
-from narrowgate.seams.component import Component, Deps, Problem, Seam
+from narrowgate.seams.component import Component, Deps, Locality, Problem, Seam
 from narrowgate.seams.gate_ports import HELD_QUEUE, HeldQueue
 from narrowgate.seams.observing import OBSERVATION_STORE
 from narrowgate.seams.ports import StatisticsSource
@@ -250,7 +250,10 @@ def broken(discovery: Discovery) -> str:
 
 
 def as_component(name: str, seam: Seam, made: Any) -> Component:
-    """Return a component that stands for an object of the application; its lifetime stays the application's."""
+    """Return a component that stands for an object of the application; its lifetime stays the application's.
+
+    It counts as in process unless its attribute `locality` says otherwise; what that says and nobody knows counts as hosted.
+    """
 
     def build(_settings: Any, _deps: Deps) -> AbstractAsyncContextManager[Any]:
         return nullcontext(made)
@@ -265,6 +268,14 @@ def as_component(name: str, seam: Seam, made: Any) -> Component:
         seam=seam,
         summary="handed in by the application",
         build=build,
+        locality=_locality(getattr(made, "locality", Locality.IN_PROCESS)),
         offers=frozenset(offered),
         profile=(lambda _settings: made.profile) if seam is Seam.EMBEDDER else None,
     )
+
+
+def _locality(said: Any) -> Locality:
+    try:
+        return Locality(said)
+    except ValueError:
+        return Locality.HOSTED

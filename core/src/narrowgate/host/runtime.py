@@ -277,7 +277,8 @@ async def open(  # noqa: A001 - `narrowgate.open` is what it is called for
         overrides: sections that win over file and environment; only where `config` is a path or `None`.
         env: the environment; `os.environ` by default.
         store, channels, embedder, decision_backend, generator, reranker: objects of the application, which win over the
-            configuration. Their lifetime stays the application's.
+            configuration. Their lifetime stays the application's. One that sends content to another machine says so by an
+            attribute `locality` (`Locality.HOSTED`): without it, it counts as in process, and no boundary keeps content in.
 
     Raises:
         ConfigError: the file cannot be read.
