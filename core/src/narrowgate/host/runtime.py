@@ -14,6 +14,7 @@ import attrs
 
 from narrowgate.decisions.account import MeteredBackend, MeteredGenerator
 from narrowgate.errors import CompositionError, InputError, NarrowgateError
+from narrowgate.governance.polarity import polarity
 from narrowgate.governance.rerank_watch import WatchedReranker
 from narrowgate.host import codes, report
 from narrowgate.host.composition import Chosen, Composition, plan
@@ -229,11 +230,16 @@ class Narrowgate:
         return {**facts, "workers_left_behind": behind} if behind else facts
 
     async def probe(self) -> tuple[Problem, ...]:
-        """Ask every component that can be asked a question whose answer is known; return what is wrong. May cost calls."""
+        """Ask every component and gate that can be asked a question whose answer is known; return what is wrong.
+
+        May cost calls.
+        """
         problems: list[Problem] = []
         for chosen in self.composition.chosen:
             if chosen.component.probe is not None:
                 problems += await _probe(chosen, chosen.component.probe, self._built[chosen.name])
+        for gate in self.governing.gates.values():
+            problems += await polarity(gate)
         return report.in_order(problems)
 
 
