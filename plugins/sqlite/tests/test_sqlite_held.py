@@ -258,6 +258,9 @@ async def test_decided_content_is_erased_from_the_file(file: Path):
         await part.store.reject_held(held[0].held_id, now=NOON)
         await part.store.release_held(held[2].held_id, now=NOON)
         assert await part.store.purge_held("expired", now=NOON + 2 * DAY) == 1
+        assert [word for word in words if word.encode() in bytes_of(file)] == [], (
+            "the log is no copy, also of a store that runs on"
+        )
     assert [word for word in words if word.encode() in bytes_of(file)] == []
 
 

@@ -7,6 +7,7 @@ import random
 import threading
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Final, TypeVar
 
@@ -117,6 +118,22 @@ class Engine:
         """
         job = Job()
         return await self._run(job, lambda: self._write(job, work), self._writing)
+
+    async def empty_log(self) -> None:
+        """Bring the write-ahead log into the file and leave it empty, as far as no reader needs it.
+
+        Pages that were overwritten in the file stand in the log as they were before, until it is begun anew. What cannot be
+        done now is done by the last connection that closes; nothing is raised for it.
+        """
+        job = Job()
+        await self._run(job, self._empty_log, self._writing)
+
+    def _empty_log(self) -> None:
+        with self._write_lock:
+            if not self._closed:
+                self._writer.db.set_busy_handler(None)
+                with suppress(apsw.Error):
+                    self._writer.db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
     async def _run(self, job: Job, call: Callable[[], T], limiter: anyio.CapacityLimiter) -> T:
         try:

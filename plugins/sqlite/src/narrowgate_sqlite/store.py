@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import datetime
 from pathlib import Path
+from typing import TypeVar
 
 import anyio
 import anyio.to_thread
@@ -23,6 +24,8 @@ from narrowgate_sqlite._faults import stale_index
 from narrowgate_sqlite._place import examine
 from narrowgate_sqlite._schema import SCHEMA_VERSION, get_meta
 from narrowgate_sqlite.settings import StoreSettings
+
+T = TypeVar("T")
 
 
 class SqliteStore:
@@ -145,19 +148,25 @@ class SqliteStore:
             self.require_index(db)
             return _held.release(db, held_id, now, by, reason, remark, vectors)
 
-        return await self.engine.write(work)
+        return await self._erasing(work)
 
     async def reject_held(
         self, held_id: str, *, now: datetime, by: str | None = None, reason: str | None = None
     ) -> HeldEntry:
         """See `HeldQueue`."""
-        return await self.engine.write(lambda db: _held.reject(db, held_id, now, by, reason))
+        return await self._erasing(lambda db: _held.reject(db, held_id, now, by, reason))
 
     async def purge_held(
         self, state: HeldState, *, now: datetime, memory: str | None = None, before: datetime | None = None
     ) -> int:
         """See `HeldQueue`."""
-        return await self.engine.write(lambda db: _held.purge(db, state, now, memory, before))
+        return await self._erasing(lambda db: _held.purge(db, state, now, memory, before))
+
+    async def _erasing(self, work: Callable[[apsw.Connection], T]) -> T:
+        """Write, and leave nothing of what was erased in the log."""
+        done = await self.engine.write(work)
+        await self.engine.empty_log()
+        return done
 
     async def held_counts(self, *, now: datetime) -> Mapping[HeldState, int]:
         """See `HeldQueue`."""
