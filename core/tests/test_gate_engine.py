@@ -142,6 +142,20 @@ async def test_a_call_that_was_told_it_was_cancelled_frees_nobody_else(concurren
     assert [item.assessment.attempt for item in found if not item.assessment.used_fallback] == [Attempt.BACKEND] * 5
 
 
+async def test_a_panic_of_native_code_is_a_failed_call() -> None:
+    """Bindings to other languages raise it past `Exception`; a role that fails open goes on."""
+
+    class PanicError(BaseException):
+        pass
+
+    def panic(requests: Sequence[DecisionRequest]) -> Any:
+        raise PanicError(requests[0].subject)
+
+    found = await gate(Scripted(panic)).assess_many([question("note 1"), question("note 2")])
+    assert [item.fallback_reason for item in found] == ["backend_failed"] * 2
+    assert found[0].assessment.usage == Usage(1, 1, None, None)
+
+
 async def test_a_rule_that_breaks_breaks_its_question_alone() -> None:
     """The others are judged; the broken one is not sent, since the rule may be what keeps it here."""
 

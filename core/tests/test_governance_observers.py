@@ -145,6 +145,25 @@ async def test_a_failing_sink_changes_nothing_for_others(caplog: pytest.LogCaptu
     assert "canary" not in caplog.text
 
 
+async def test_a_sink_whose_native_code_panics_has_failed_and_ends_nothing() -> None:
+    """What is no `Exception` and no interrupt either is a failure of the sink."""
+
+    class PanicError(BaseException):
+        pass
+
+    class Panicking(Kept):
+        async def observe(self, observation: DecisionObservation) -> None:
+            raise PanicError
+
+    sound = Kept()
+    async with observers([("a.native", Panicking()), ("b.sound", sound)]) as fan_out:
+        await fill(fan_out, 3)
+        await fan_out.flush()
+        assert fan_out.health()["sink.a.native.failed"] == 3
+        assert fan_out.health()["sink.a.native.last_failure"] == "CrashedCallError"
+    assert len(sound.ids) == 3
+
+
 @pytest.mark.parametrize("anyio_backend", ["asyncio"], indirect=True)
 async def test_a_sink_that_was_told_it_was_cancelled_ends_nothing_but_its_call() -> None:
     """An exporter whose own task was cancelled says so as if it were the worker, and no block may end of it."""

@@ -16,6 +16,10 @@ class StrayCancellationError(Exception):
     """A call ended as cancelled although nobody had cancelled it, as one does on asyncio whose own task was cancelled."""
 
 
+class CrashedCallError(Exception):
+    """A call ended with what is no `Exception`, as a panic of native code is: that code has failed, not the application."""
+
+
 async def apart(call: Callable[[], Awaitable[T]]) -> T:
     """Return what a call of third-party code returns. In a task of its own, so that its cancellations are its own.
 
@@ -23,6 +27,7 @@ async def apart(call: Callable[[], Awaitable[T]]) -> T:
 
     Raises:
         StrayCancellationError: see there; a cancellation that somebody asked for passes as what it is.
+        CrashedCallError: see there. An interrupt, and whoever wants to end the interpreter, passes.
         Exception: what the call raised.
     """
     returned: list[T] = []
@@ -33,6 +38,10 @@ async def apart(call: Callable[[], Awaitable[T]]) -> T:
             returned.append(await call())
         except Exception as error:  # noqa: BLE001 - raised again below, outside of an exception group
             raised.append(error)
+        except (KeyboardInterrupt, SystemExit, GeneratorExit, anyio.get_cancelled_exc_class()):
+            raise
+        except BaseException:  # noqa: BLE001 - the cause may hold content in its text, and is not chained
+            raised.append(CrashedCallError())
 
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(run)
