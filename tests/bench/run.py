@@ -1,7 +1,7 @@
 """Measure speed and memory against their floors and print one table.
 
     python tests/bench/run.py [--sizes 10000 100000] [--data DIR] [--strict]
-                              [--only startup dispatch keep-drop ledger redact ingest search memory quality]
+                              [--only startup dispatch keep-drop ledger rescore redact ingest search memory quality]
 
 Every figure that depends on the machine stands beside its floor: the bare work, measured in the same run, query by query.
 Texts are made by a seeded generator; the embedder is a hash of words, so that no model's time is in any figure.
@@ -33,12 +33,13 @@ import parts
 import pii
 import planted
 import quality
+import rescore
 import searching
 import startup
 
 from narrowgate_redact.sanitiser import RedactSanitiser
 
-WHAT: Final = ("startup", "dispatch", "keep-drop", "ledger", "redact", "ingest", "search", "memory", "quality")
+WHAT: Final = ("startup", "dispatch", "keep-drop", "ledger", "rescore", "redact", "ingest", "search", "memory", "quality")
 
 
 @attrs.frozen
@@ -90,6 +91,8 @@ def measure(asked: argparse.Namespace) -> Iterator[Row]:
         yield from _keep_drop()
     if "ledger" in asked.only:
         yield from _ledger()
+    if "rescore" in asked.only:
+        yield from _rescore()
     if "redact" in asked.only:
         yield from _redact()
     for size in asked.sizes:
@@ -174,6 +177,19 @@ def _ledger() -> Iterator[Row]:
             "<= 1x",
             read.seconds <= read.floor,
         )
+
+
+def _rescore() -> Iterator[Row]:
+    with tempfile.TemporaryDirectory() as name:
+        for item in anyio.run(rescore.measure, Path(name)):
+            yield Row(
+                f"rescore {item.rows:,} observations, {item.name}, every threshold",
+                f"{item.seconds:.2f} s",
+                f"{item.read:.2f} s read + {item.sweep:.2f} s sort and sum",
+                f"{item.ratio:.2f}",
+                f"<= {rescore.RATIO:g}x",
+                item.ratio <= rescore.RATIO,
+            )
 
 
 def _size(size: int, only: list[str]) -> Iterator[Row]:

@@ -105,7 +105,8 @@ class Rescoring:
         verdicts = {item.value: int((after[known] == place).sum()) for place, item in enumerate(_VERDICTS)}
         friction = self._friction(verdicts)
         false, missed = self._mistakes()
-        latency = np.sort(self.stored.real("latency_ms")[self._same])
+        latency = self.stored.real("latency_ms")
+        latency = latency if same == rows else latency[self._same]
         requests = self.stored.real("requests")[self._same]
         return {
             "observations": rows,
@@ -217,14 +218,16 @@ class Rescoring:
         other = thresholds.yes_at if side is DecisionOutcome.NO else thresholds.no_at
         whole = Sweep(self._answers.where(self._judging), side, other)
         values, acting = whole.thresholds()
+        number = len(values)
+        shown = np.unique(np.linspace(0, number - 1, min(number, POINTS)).astype(int))
+        values, acting = values[shown], acting[shown]
         opposite = whole.opposite(values)
-        shown = np.unique(np.linspace(0, len(values) - 1, min(len(values), POINTS)).astype(int))
         fixed = self._by_rules()
         mine, theirs = self.policy.outcome_mapping[side], self.policy.outcome_mapping[_opposite(side)]
         false = self._labelled_sweep(side, other, GateVerdict.ALLOW)
         right = self._labelled_sweep(side, other, GateVerdict.DENY, GateVerdict.REVIEW)
         points = []
-        for place in shown:
+        for place in range(len(shown)):
             at = float(values[place])
             verdicts = dict(fixed)
             verdicts[mine.value] += int(acting[place])
@@ -242,7 +245,7 @@ class Rescoring:
             "threshold": "no_at" if side is DecisionOutcome.NO else "yes_at",
             "other": other,
             "in_force": thresholds.no_at if side is DecisionOutcome.NO else thresholds.yes_at,
-            "thresholds": len(values),
+            "thresholds": number,
             "points": points,
         }
 
@@ -277,5 +280,9 @@ def _some(**counts: int) -> dict[str, int]:
     return {name: number for name, number in counts.items() if number}
 
 
-def _rank(ordered: Any, share: float) -> float | None:
-    return float(ordered[max(0, int(np.ceil(share * len(ordered))) - 1)]) if len(ordered) else None
+def _rank(values: Any, share: float) -> float | None:
+    """Return the smallest value that so many do not exceed."""
+    if not len(values):
+        return None
+    place = max(0, int(np.ceil(share * len(values))) - 1)
+    return float(np.partition(values, place)[place])

@@ -66,6 +66,9 @@ class Stored:
     def equals(self, name: str, *values: str) -> Any:
         """Return for each row whether a label is one of some values."""
         column = self.coded(name)
+        hits = sum(value in values for value in column.values)
+        if hits in (0, len(column.values)):  # mostly: one policy, one mode, one version
+            return column.codes >= 0 if hits else np.zeros(len(column.codes), dtype=bool)
         # One more place than there are labels: -1, for none, is the last of it.
         table = np.zeros(len(column.values) + 1, dtype=bool)
         table[:-1] = [value in values for value in column.values]
