@@ -7,7 +7,9 @@ import os
 import re
 import sqlite3
 import sys
+import tempfile
 from collections.abc import Callable, Iterator, Mapping
+from datetime import UTC, datetime
 from importlib import metadata
 from importlib.util import find_spec
 from pathlib import Path
@@ -20,11 +22,15 @@ import pytest
 
 import narrowgate
 from narrowgate import CompositionError, NarrowgateError, diagnose, load_config, plan
+from narrowgate.governance.files import read_policy
+from narrowgate.governance.fingerprint import fingerprint
+from narrowgate.governance.records import PromotionRecord, append_record
 from narrowgate.host import report
 from narrowgate.host.discovery import Discovery
 from narrowgate.memory.review import ReviewService
 from narrowgate.recall.analysis import ANALYSER_VERSION
 from narrowgate.seams import Problem
+from narrowgate.values.assessment import GateMode
 from narrowgate.values.entry import EmbeddingProfile
 from narrowgate_cli.main import cli
 from narrowgate_http.testing import Answer, FaultServer, Recorded
@@ -174,6 +180,33 @@ def governed(text: str = POLICY, *, lock: str = "", backend: str = "near", more:
     return attrs.evolve(case, files={"write.toml": text, **({"policies.lock": lock} if lock else {})})
 
 
+def demoted() -> Case:
+    """Return the case of a policy that is asked to enforce after a rule took its power back."""
+    case = governed(more='modes = { "team.write.v1" = "enforcing" }\n')
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "write.toml")
+        path.write_text(POLICY, encoding="utf-8")
+        policy = read_policy(path).policy
+        assert policy is not None
+        record = PromotionRecord(
+            policy_id=policy.policy_id,
+            version=policy.version,
+            fingerprint=fingerprint(policy),
+            mode=GateMode.SHADOW,
+            previous=GateMode.ENFORCING,
+            effect=policy.effect,
+            author=policy.author,
+            approver="automatic-demotion",
+            decided_at=datetime(2026, 3, 1, tzinfo=UTC),
+            evidence={},
+            measured={},
+            reason="fallback_rate",
+            automatic=True,
+        )
+        line = append_record(Path(folder), record).read_text(encoding="utf-8")
+    return attrs.evolve(case, files={**case.files, "promotions/team.write.v1.jsonl": line})
+
+
 HOST: Final[dict[str, Case]] = {
     "unknown-key": using("[search]\nlmit = 5\n", good=GOOD),
     "wrong-setting": using('[search]\nlimit = "ten"\n', good=GOOD),
@@ -215,6 +248,7 @@ HOST: Final[dict[str, Case]] = {
     "policy-changed": governed(lock="team.write.v1\t1\t" + "0" * 64 + "\n"),
     "policy-unlocked": governed(),
     "not-promoted": governed(more='modes = { "team.write.v1" = "enforcing" }\n'),
+    "policy-demoted": demoted(),
     "privacy-boundary": governed(backend="far"),
     "not-local": calling(rest="[privacy]\nlocal_only = true\n"),
     "check-failed": bad(plugin("entry_stores: offer('store', Seam.ENTRY_STORE, check=refuse)")),

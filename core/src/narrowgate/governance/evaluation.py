@@ -15,12 +15,15 @@ from narrowgate.governance.gate import Gate
 from narrowgate.governance.questions import Question
 from narrowgate.values.assessment import Attempt, Coverage, GateVerdict
 from narrowgate.values.decision import NO_USAGE, DecisionOutcome
+from narrowgate.values.policy import DecisionPolicy
 
 BINS: Final = 10
 """Equally wide bins of the calibration curve."""
 
 AGAINST: Final = (GateVerdict.DENY, GateVerdict.REVIEW)
 """The verdicts that raise something: the policy acts, or would. An action on a case that should pass is a false one."""
+
+_ANSWERS: Final = (DecisionOutcome.YES, DecisionOutcome.NO)
 
 FAILED: Final = "backend_failed"
 
@@ -164,6 +167,7 @@ def figures(results: Sequence[CaseResult]) -> dict[str, Any]:
 
     precision: of the actions, the share on cases that call for one; `None` where nothing was done. recall: of the cases that
     call for an action, the share that had one; `None` where there are none. An abstention or a fallback is no action.
+    right_answers, wrong_answers: yes and no as expected or not, also of a policy that never acts.
     """
     actions = [item for item in results if item.acts]
     calling = [item for item in results if item.should_act]
@@ -174,6 +178,8 @@ def figures(results: Sequence[CaseResult]) -> dict[str, Any]:
         "cases": len(results),
         "calling_for_action": len(calling),
         "judged": sum(item.judged for item in results),
+        "right_answers": sum(item.outcome is item.expected for item in results),
+        "wrong_answers": sum(item.outcome in _ANSWERS and item.outcome is not item.expected for item in results),
         "abstained": sum(item.attempt is Attempt.BACKEND and not item.judged for item in results),
         "fallbacks": _counted(item.fallback for item in results if item.fallback is not None),
         "actions": len(actions),
@@ -239,6 +245,19 @@ def _sum(values: Iterable[int | None]) -> int | None:
     return total
 
 
+def follows(result: CaseResult, policy: DecisionPolicy) -> bool:
+    """Return whether a result is what this policy makes of the stored answer, with the right verdict that it expects."""
+    if result.right is not policy.outcome_mapping[result.expected]:
+        return False
+    if result.attempt is not Attempt.BACKEND or result.backend_outcome is None:
+        return result.attempt is not Attempt.BACKEND
+    number = result.probability if result.probability is not None else result.score
+    outcome = policy.thresholds.outcome(result.backend_outcome, number)
+    decided = outcome is not DecisionOutcome.ABSTAIN
+    verdict = policy.outcome_mapping[outcome] if decided else GateVerdict.UNKNOWN
+    return (result.outcome, result.judged, result.verdict) == (outcome, decided, verdict)
+
+
 def as_table(result: CaseResult) -> dict[str, Any]:
     """Return a result as it stands in an evidence file."""
     return attrs.asdict(result, value_serializer=lambda _owner, _field, value: getattr(value, "value", value))
@@ -263,6 +282,7 @@ def from_table(said: Mapping[str, Any]) -> CaseResult:
     result = CaseResult(**fields)
     if result.part not in PARTS or result.severity not in SEVERITIES or not isinstance(result.judged, bool):
         raise ValueError("part, severity or judged")
-    if result.expected is DecisionOutcome.ABSTAIN or (result.judged and result.verdict is GateVerdict.UNKNOWN):
+    sure = result.verdict in (GateVerdict.ALLOW, GateVerdict.DENY)
+    if result.expected is DecisionOutcome.ABSTAIN or (sure if not result.judged else result.verdict is GateVerdict.UNKNOWN):
         raise ValueError("expected or verdict")
     return result

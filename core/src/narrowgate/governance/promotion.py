@@ -9,7 +9,7 @@ from typing import Final
 import attrs
 
 from narrowgate.governance.bundles import CALIBRATION, HELD_OUT
-from narrowgate.governance.evaluation import CaseResult, figures
+from narrowgate.governance.evaluation import CaseResult, figures, follows
 from narrowgate.governance.evidence_files import Evaluation, EvidenceFile, Replayed, Rescored
 from narrowgate.governance.fingerprint import fingerprint
 from narrowgate.governance.records import PromotionRecord, person_of
@@ -98,8 +98,15 @@ def _fits(request: Request, fitting: Sequence[EvidenceFile]) -> Criterion:
     wanted = f"evidence of exactly version {policy.version}, fingerprint {fingerprint(policy)[:12]}"
     other = [item.name for item in request.evidence if item not in fitting]
     changed = [item.name for item in fitting if isinstance(item, Rescored) and not item.as_it_stands]
+    wrong = [
+        item.name
+        for item in fitting
+        if isinstance(item, Evaluation) and not all(follows(result, policy) for result in item.results)
+    ]
     missing = None
-    if other:
+    if wrong:
+        missing = f"{', '.join(wrong)}: a result is not what the policy makes of the stored answer: evaluate again"
+    elif other:
         missing = f"{', '.join(other)}: of another policy or version: measure this one"
     elif changed:
         missing = f"{', '.join(changed)}: rescored under other thresholds than the policy's: rescore without them"

@@ -82,6 +82,7 @@ def _line(figures: Mapping[str, Any]) -> str:
     latency = figures["latency_ms"]["p95"]
     words = [
         count(figures["cases"], "case"),
+        f"answers {figures['right_answers']} right {figures['wrong_answers']} wrong",
         f"{count(figures['actions'], 'action')} where {figures['calling_for_action']} are right",
         f"precision {_number(figures['precision'])}",
         f"recall {_number(figures['recall'])}",
