@@ -297,6 +297,7 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callabl
             made.append(f"fake_{name}")
         (tmp_path / "narrowgate.toml").write_text(case.config)
         for name, text in case.files.items():
+            (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
             (tmp_path / name).write_text(text, encoding="utf-8")
         importlib.invalidate_caches()
         return Discovery(lambda: metadata.distributions(path=[str(site)]))
@@ -523,6 +524,10 @@ def test_a_scale_that_is_turned_round_is_told_as_shown(tmp_path: Path) -> None:
             assert _plain(shown([*gate.probe()], "polarity"), tmp_path) == EXAMPLES["polarity"]
 
 
+FINDINGS: Final = frozenset({"batch-dependent", "missed-evidence", "position-bias"})
+"""What a probe finds in a model's answers: explained on the page without a report, and tested beside the probes."""
+
+
 def test_every_example_is_held_to_the_program() -> None:
     """No report on the page is there without a test here, and no section without a report."""
     tested = {
@@ -538,7 +543,9 @@ def test_every_example_is_held_to_the_program() -> None:
         "polarity",
     }
     tested |= {"locked", "full", "vector-shape", "file-gone", "closed", "engine", "no-database", "no-held-queue", "config"}
-    assert sorted(EXAMPLES) == sorted(tested) == sorted(re.findall(r"^### (\S+)$", TEXT, re.MULTILINE))
+    sections = set(re.findall(r"^### (\S+)$", TEXT, re.MULTILINE))
+    assert sorted(EXAMPLES) == sorted(tested) == sorted(sections - FINDINGS)
+    assert sections >= FINDINGS
 
 
 def _plain(text: str, folder: Path) -> str:

@@ -24,6 +24,7 @@ class Told:
 
     done: list[int] = attrs.field(factory=list)
     cut: list[tuple[int, str, Usage | None]] = attrs.field(factory=list)
+    two_cut: anyio.Event = attrs.field(factory=anyio.Event)
 
     def offer(self, queue: Shadow, number: int, work: Callable[[], Any] | None = None) -> None:
         """Offer an evaluation."""
@@ -35,6 +36,8 @@ class Told:
 
         async def cut(reason: str, usage: Usage | None) -> None:
             self.cut.append((number, reason, usage))
+            if len(self.cut) == 2:
+                self.two_cut.set()
 
         queue.offer(evaluate, cut)
 
@@ -170,3 +173,23 @@ async def test_notes_have_a_bound_of_their_own(monkeypatch: pytest.MonkeyPatch) 
         assert (queue.state.notes, queue.state.lost) == (2, 1)
         opened.set()
     assert queue.state.notes == 0
+
+
+async def test_the_process_is_left_alone_after_each_evaluation(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For as long as it worked, within bounds; not once there are no callers any more."""
+    rests: list[float] = []
+    began = iter([0.0, 0.0, 0.0, 0.0])
+    ended = iter([0.0, 0.02, 7.0, 7.0])
+    monkeypatch.setattr(module, "process_time", lambda: next(ended))
+
+    async def sleep(seconds: float) -> None:
+        rests.append(seconds)
+
+    async with shadow(10, 60) as queue:
+        monkeypatch.setattr(module.anyio, "sleep", sleep)
+        for _ in range(3):
+            await queue.rest(next(began))
+        monkeypatch.undo()
+        assert rests == [module.PAUSE, 0.02, module.LONGEST_PAUSE]
+    await queue.rest(0.0)
+    assert len(rests) == 3

@@ -50,7 +50,7 @@ def observation_of(
         scope_id=question.scope_id,
         consumer=gate.policy.consumer,
         fingerprint=gate.fingerprint,
-        assessment=attrs.evolve(assessment, reason=_code(assessment.reason)),
+        assessment=assessment if is_code(assessment.reason) else attrs.evolve(assessment, reason=WITHHELD),
         backend_outcome=judged.backend_outcome,
         thresholds=gate.policy.thresholds,
         subject_refs=_refs(gate, question.subject_refs),

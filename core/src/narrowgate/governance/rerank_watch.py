@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import partial
-from time import perf_counter
+from time import perf_counter, process_time
 from typing import Any, Final
 
 import anyio
@@ -47,6 +47,9 @@ FAIL: Final = "memory_rerank_fail"
 
 INTERRUPTED: Final = "memory_rerank_interrupted"
 """Whoever searched left while the stage was being asked."""
+
+AT_ONCE: Final = 8
+"""Verdicts that are observed without a rest: whoever searches next is not to wait for a whole page of them."""
 
 NOT_PROJECTED: Final = "not_projected"
 """What the boundary did where the backend is on another machine: the stage sends candidates as they are, past any policy."""
@@ -170,13 +173,17 @@ class RerankWatch:
             return
         operation, usage = new_entry_ids(1)[0], trace.usage
         by_rank = {candidate.rank: candidate for candidate in trace.candidates}
-        for verdict in decision.verdicts:
+        began = process_time()
+        for number, verdict in enumerate(decision.verdicts, 1):
             if verdict.rank not in by_rank:
                 continue
             # What the whole stage cost stands once: with the first verdict that was paid for.
             cost, usage = (NO_USAGE, usage) if verdict.cached else (usage, NO_USAGE)
             judged = self._judged(operation, by_rank[verdict.rank], verdict, cost, trace.latency_ms)
             await self._observe(judged, _action(verdict, decision))
+            if not number % AT_ONCE:
+                await self._shadow.rest(began)
+                began = process_time()
 
     async def _observe_unjudged(
         self, pool: Sequence[Candidate], code: str, usage: Usage, latency_ms: float, action: str
