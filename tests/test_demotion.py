@@ -14,7 +14,6 @@ from narrowgate.errors import CompositionError
 from narrowgate.governance.records import read_records
 from narrowgate.values.assessment import GateMode
 
-
 RULE: dict[str, Any] = {
     "auto_demote": True,
     "demotion_window": 10,
