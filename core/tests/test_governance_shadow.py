@@ -75,7 +75,7 @@ async def test_a_full_queue_is_told_at_once() -> None:
         await anyio.wait_all_tasks_blocked()
         for number in range(2, 6):
             told.offer(queue, number)
-        await anyio.wait_all_tasks_blocked()
+        await told.two_cut.wait()
         assert sorted(told.cut) == [(4, "shadow_queue_full", None), (5, "shadow_queue_full", None)]
         opened.set()
     assert sorted(told.done) == [0, 1, 2, 3]

@@ -29,6 +29,7 @@ class Applying:
         about: the question of which each experience is a subject; its evidence is the task.
         experiences: reference and conditions of each.
         acting: `False` in shadow.
+        observed: references of the experiences whose attempt is observed.
     """
 
     desk: Desk
@@ -37,6 +38,11 @@ class Applying:
     about: Question
     experiences: tuple[Evidence, ...]
     acting: bool
+    observed: set[str] = attrs.field(factory=set)
+
+    def open_gates(self) -> list[Gate]:
+        """Return the gate, as long as nothing is observed."""
+        return [] if self.observed else [self.gate]
 
     async def run(self) -> ApplicabilityAdvice:
         """Ask, observe, and say what came of it."""
@@ -46,6 +52,7 @@ class Applying:
         for place, (item, answer) in enumerate(zip(self.experiences, answers, strict=True)):
             proposed = self.acting and place in ranks and answer.proposes
             consumer = self.gate.consumer
+            self.observed.add(item.ref)
             await self.desk.observe(answer, (consumer.flagged if proposed else None) or consumer.passed)
             said = answer.judged.assessment
             found.append(

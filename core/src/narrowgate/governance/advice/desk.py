@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Final
+from typing import Final, Protocol
 
 import attrs
 
-from narrowgate.decisions import DecisionOutcome, Usage
+from narrowgate.decisions import NO_USAGE, DecisionOutcome, Usage
 from narrowgate.errors import CapabilityError
 from narrowgate.governance.advice.values import Proposal
 from narrowgate.governance.consumers import CONSUMERS
@@ -79,6 +79,18 @@ class Answer:
         )
 
 
+class Consultation(Protocol):
+    """One call for advice."""
+
+    async def run(self) -> object:
+        """Ask, observe, and say what came of it."""
+        ...
+
+    def open_gates(self) -> Sequence[Gate]:
+        """Return the gates whose attempts would go untold, were it cut off now."""
+        ...
+
+
 class Desk:
     """Hands out gates, observes, and runs off the caller's path.
 
@@ -127,13 +139,16 @@ class Desk:
         )
         await self._observers.publish(found)
 
-    def later(self, gate: Gate, about: Question, work: Callable[[], Awaitable[object]]) -> None:
-        """Run `work` in shadow, when there is time; where it comes to nothing, that is observed for `about`."""
+    def later(self, consultation: Consultation, about: Question) -> None:
+        """Run a consultation in shadow, when there is time; what it leaves open is observed for `about`."""
         if self._shadow is not None:
-            self._shadow.offer(partial(_ignoring, work), partial(self._cut, gate, about))
+            self._shadow.offer(partial(_ignoring, consultation), partial(self._cut, consultation, about))
 
-    async def _cut(self, gate: Gate, about: Question, reason: str, usage: Usage | None) -> None:
-        await self.observe(Answer(gate=gate, judged=gate.not_asked(about, reason, usage)), gate.consumer.passed)
+    async def _cut(self, consultation: Consultation, about: Question, reason: str, usage: Usage | None) -> None:
+        for place, gate in enumerate(consultation.open_gates()):
+            # Which of them the calls were made for is not known; what they cost stands once.
+            cost = usage if usage is None or place == 0 else NO_USAGE
+            await self.observe(Answer(gate=gate, judged=gate.not_asked(about, reason, cost)), gate.consumer.passed)
 
 
 def in_shadow(gates: Mapping[str, Gate]) -> bool:
@@ -141,5 +156,5 @@ def in_shadow(gates: Mapping[str, Gate]) -> bool:
     return any(gate.policy.mode is GateMode.SHADOW for gate in gates.values())
 
 
-async def _ignoring(work: Callable[[], Awaitable[object]]) -> None:
-    await work()
+async def _ignoring(consultation: Consultation) -> None:
+    await consultation.run()

@@ -38,6 +38,7 @@ class Handoff:
         about: the question without evidence.
         evidence: what is cited.
         acting: `False` in shadow.
+        observed: ids of the policies whose attempt is observed.
     """
 
     desk: Desk
@@ -46,6 +47,11 @@ class Handoff:
     about: Question
     evidence: tuple[Evidence, ...]
     acting: bool
+    observed: set[str] = attrs.field(factory=set)
+
+    def open_gates(self) -> list[Gate]:
+        """Return those whose attempt is not observed yet: both are asked in any case."""
+        return [gate for gate in self.gates.values() if gate.policy.policy_id not in self.observed]
 
     async def run(self) -> HandoffAdvice:
         """Ask, observe, and say what came of it."""
@@ -62,6 +68,7 @@ class Handoff:
         raising = [item for item in answers if item.proposes or checked] if verify else []
         for item in answers:
             consumer = item.gate.consumer
+            self.observed.add(item.gate.policy.policy_id)
             await self.desk.observe(item, (consumer.flagged if item in raising else None) or consumer.passed)
         return HandoffAdvice(
             given=True,

@@ -15,6 +15,7 @@ from narrowgate.governance.consumers import CONFLICT_KIND, DUPLICATE_KIND, TOPIC
 from narrowgate.governance.gate import Gate
 from narrowgate.governance.questions import Question
 from narrowgate.seams.gate_ports import ContentJudgement
+from narrowgate.seams.ports import EntryStore
 from narrowgate.values.identity import EntryRef
 from narrowgate.values.search import Hit, SearchPage, SearchRequest
 
@@ -41,56 +42,73 @@ class Relations:
     Attributes:
         desk: observes.
         gates: decision kind -> gate.
+        store: reads the entry, where one is related.
         recall: finds candidates, without a second stage.
-        about: the question without evidence.
+        about: the question without evidence; without a subject where an entry is related.
         subject_ref: the entry that the text is of, which is no candidate; `None` for a text that is not stored.
         limit: the most candidates.
         acting: `False` in shadow.
+        observed: decision kinds of the attempts that are observed.
+        asking: those that are being asked.
     """
 
     desk: Desk
     gates: Mapping[str, Gate]
+    store: EntryStore
     recall: Recall
     about: Question
     subject_ref: EntryRef | None
     limit: int
     acting: bool
+    observed: set[str] = attrs.field(factory=set)
+    asking: set[str] = attrs.field(factory=set)
+
+    def open_gates(self) -> list[Gate]:
+        """Return the gates that were being asked; at first the one that any relation begins with."""
+        kinds = (self.asking or {TOPIC_KIND}) - self.observed
+        return [gate for kind, gate in self.gates.items() if kind in kinds]
 
     async def run(self) -> RelationsAdvice:
         """Ask, observe, and say what came of it."""
-        hits = await self._candidates()
-        topics = await self._ask(TOPIC_KIND, hits)
+        about = self.about
+        if self.subject_ref is not None:
+            about = attrs.evolve(about, subject=(await self.store.read(self.subject_ref)).content.text)
+        hits = await self._candidates(about.subject)
+        topics = await self._ask(TOPIC_KIND, about, hits)
         for topic in topics.values():
             await self._observe(topic, proposed=False)
         near = {place: hit for place, hit in hits.items() if topics[place].outcome is YES}
-        duplicates, conflicts = await self._ask(DUPLICATE_KIND, near), await self._ask(CONFLICT_KIND, near)
+        duplicates = await self._ask(DUPLICATE_KIND, about, near)
+        conflicts = await self._ask(CONFLICT_KIND, about, near)
         found = []
         for place, hit in hits.items():
             asked = [topics[place], *(kind[place] for kind in (duplicates, conflicts) if place in kind)]
             found.append(await self._related(hit.ref, asked))
         return RelationsAdvice(given=True, relations=tuple(found))
 
-    async def _candidates(self) -> dict[int, Hit]:
+    async def _candidates(self, text: str) -> dict[int, Hit]:
         memories = (self.about.scope_id,)
         # One more, where the entry itself will be among what its own text finds.
         wanted = self.limit if self.subject_ref is None else min(self.limit + 1, 100)
-        page = await self.recall.search(SearchRequest(self.about.subject, memories, wanted))
+        page = await self.recall.search(SearchRequest(text, memories, wanted))
         own = None if self.subject_ref is None else self.subject_ref.entry
         return dict(enumerate([hit for hit in page.hits if hit.ref.entry != own][: self.limit]))
 
-    async def _ask(self, kind: str, hits: Mapping[int, Hit]) -> dict[int, Answer]:
+    async def _ask(self, kind: str, about: Question, hits: Mapping[int, Hit]) -> dict[int, Answer]:
         gate = self.gates[kind]
+        if hits:
+            self.asking.add(kind)
         questions: dict[int, Question] = {}
         told: dict[int, DecisionOutcome] = {}
         answers: dict[int, Answer] = {}
         for place, hit in hits.items():
             text = hit.content.text
-            question = attrs.evolve(self.about, evidence_refs=(str(hit.ref),))
+            question = attrs.evolve(about, evidence_refs=(str(hit.ref),))
             if len(text) > MAX_CHARACTERS:
                 answers[place] = Answer(gate=gate, judged=gate.not_asked(question, TOO_MUCH))
                 continue
             ruling = None
-            if text == self.about.subject:
+            if text == about.subject:
                 told[place] = _OF_ONE_TEXT[kind]
                 ruling = ContentJudgement(gate.policy.outcome_mapping[told[place]], SAME_TEXT)
             questions[place] = attrs.evolve(question, evidence=(text,), prejudged=ruling)
@@ -115,6 +133,7 @@ class Relations:
 
     async def _observe(self, answer: Answer, *, proposed: bool) -> None:
         consumer = answer.gate.consumer
+        self.observed.add(answer.gate.policy.decision_kind)
         await self.desk.observe(answer, (consumer.flagged if proposed else None) or consumer.passed)
 
 

@@ -11,7 +11,7 @@ from narrowgate.governance.advice.handoff import Handoff
 from narrowgate.governance.advice.relations import Recall, Relations
 from narrowgate.governance.advice.values import ApplicabilityAdvice, HandoffAdvice, RelationsAdvice
 from narrowgate.governance.cited import Cited, as_evidence
-from narrowgate.governance.consumers import APPLICABILITY_KIND, HANDOFF_KIND, TOPIC_KIND
+from narrowgate.governance.consumers import APPLICABILITY_KIND
 from narrowgate.governance.questions import Question
 from narrowgate.seams.ports import EntryStore
 from narrowgate.values.identity import EntryRef, check_id, new_entry_ids
@@ -66,32 +66,20 @@ class Advice:
             metadata={"limit": limit},
         )
 
-        async def run() -> RelationsAdvice:
-            question = about if ref is None else await self._of_entry(about, ref)
-            consultation = Relations(
-                desk=self._desk,
-                gates=gates,
-                recall=self._recall,
-                about=question,
-                subject_ref=ref,
-                limit=limit,
-                acting=acting,
-            )
-            return await consultation.run()
-
-        if acting:
-            return await run()
-        self._desk.later(gates[TOPIC_KIND], about, run)
-        return RelationsAdvice(given=False)
-
-    async def _of_entry(self, about: Question, ref: EntryRef) -> Question:
-        return Question(
-            operation_id=about.operation_id,
-            scope_id=about.scope_id,
-            subject=(await self._store.read(ref)).content.text,
-            subject_refs=about.subject_refs,
-            metadata=about.metadata,
+        consultation = Relations(
+            desk=self._desk,
+            gates=gates,
+            store=self._store,
+            recall=self._recall,
+            about=about,
+            subject_ref=ref,
+            limit=limit,
+            acting=acting,
         )
+        if acting:
+            return await consultation.run()
+        self._desk.later(consultation, about)
+        return RelationsAdvice(given=False)
 
     async def handoff(self, claim: str, evidence: Iterable[Cited] | Cited, *, scope: str = "handoff") -> HandoffAdvice:
         """Say what attached evidence says of a claim. Supported is not accepted: whoever takes over decides.
@@ -118,7 +106,7 @@ class Advice:
         consultation = Handoff(desk=self._desk, gates=gates, store=self._store, about=about, evidence=cited, acting=acting)
         if acting:
             return await consultation.run()
-        self._desk.later(gates[HANDOFF_KIND], about, consultation.run)
+        self._desk.later(consultation, about)
         return HandoffAdvice(given=False)
 
     async def applicability(
@@ -151,7 +139,7 @@ class Advice:
         consultation = Applying(desk=self._desk, gate=gate, store=self._store, about=about, experiences=given, acting=acting)
         if acting:
             return await consultation.run()
-        self._desk.later(gate, about, consultation.run)
+        self._desk.later(consultation, about)
         return ApplicabilityAdvice(given=False)
 
 
