@@ -1,7 +1,7 @@
 """Measure speed and memory against their floors and print one table.
 
     python tests/bench/run.py [--sizes 10000 100000] [--data DIR] [--strict]
-                              [--only startup dispatch keep-drop ledger rescore redact ingest search memory quality]
+                              [--only startup dispatch keep-drop ledger rescore shadow redact ingest search memory quality]
 
 Every figure that depends on the machine stands beside its floor: the bare work, measured in the same run, query by query.
 Texts are made by a seeded generator; the embedder is a hash of words, so that no model's time is in any figure.
@@ -35,11 +35,24 @@ import planted
 import quality
 import rescore
 import searching
+import shadow
 import startup
 
 from narrowgate_redact.sanitiser import RedactSanitiser
 
-WHAT: Final = ("startup", "dispatch", "keep-drop", "ledger", "rescore", "redact", "ingest", "search", "memory", "quality")
+WHAT: Final = (
+    "startup",
+    "dispatch",
+    "keep-drop",
+    "ledger",
+    "rescore",
+    "shadow",
+    "redact",
+    "ingest",
+    "search",
+    "memory",
+    "quality",
+)
 
 
 @attrs.frozen
@@ -81,7 +94,7 @@ def main() -> int:
     return int(bool(missed) and asked.strict)
 
 
-def measure(asked: argparse.Namespace) -> Iterator[Row]:
+def measure(asked: argparse.Namespace) -> Iterator[Row]:  # noqa: C901 - a list of what there is to measure
     """Yield the rows one by one, as they are measured."""
     if "startup" in asked.only:
         yield from _startup()
@@ -93,6 +106,8 @@ def measure(asked: argparse.Namespace) -> Iterator[Row]:
         yield from _ledger()
     if "rescore" in asked.only:
         yield from _rescore()
+    if "shadow" in asked.only:
+        yield from _shadow()
     if "redact" in asked.only:
         yield from _redact()
     for size in asked.sizes:
@@ -177,6 +192,19 @@ def _ledger() -> Iterator[Row]:
             "<= 1x",
             read.seconds <= read.floor,
         )
+
+
+def _shadow() -> Iterator[Row]:
+    with tempfile.TemporaryDirectory() as name:
+        for item in anyio.run(shadow.measured, Path(name), corpus.make(shadow.TEXTS)):
+            yield Row(
+                f"{item.name}, all policies in shadow, p50",
+                f"{item.p50:.2f} ms (p95 {item.p95:.2f})",
+                f"{item.plain_p50:.2f} ms (p95 {item.plain_p95:.2f}) without",
+                f"{item.p50 / item.plain_p50:.2f}",
+                f"<= {shadow.BOUND:g}x or {shadow.BOUND_MS:g} ms more" if item.bounded else "",
+                item.ok if item.bounded else None,
+            )
 
 
 def _rescore() -> Iterator[Row]:

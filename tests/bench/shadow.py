@@ -29,6 +29,9 @@ from narrowgate.values.entry import EntryDraft, Evidence
 ENTRIES: Final = 2_000
 """Entries that a block's memory begins with."""
 
+TEXTS: Final = 4_000
+"""Texts that are needed: those to begin with, and what is written after."""
+
 CALLS: Final = 60
 """Calls of each kind in a block."""
 
@@ -128,6 +131,11 @@ async def measure(folder: Path, corpus: Corpus) -> AsyncIterator[Added]:
                 bounded = between > 0 and seconds is not None
                 label = f"{what}, backend {name}, {pace}"
                 yield Added(label, _p(ours, 50), _p(ours, 95), _p(plain, 50), _p(plain, 95), bounded)
+
+
+async def measured(folder: Path, corpus: Corpus) -> list[Added]:
+    """Return what `measure` yields."""
+    return [item async for item in measure(folder, corpus)]
 
 
 @asynccontextmanager

@@ -82,7 +82,7 @@ def rescore(
     else:
         stored, labels, records = run(lambda: _from_ledger(place, ledger, policy_id, since, label_files))
     labelled = [Labelled(record, labels[record["observation_id"]]) for record in records]
-    done = Rescoring(policy, stored, comparable(policy, read_lock(known.found.lock)), labelled)
+    done = Rescoring(policy, stored, comparable(known.policy, read_lock(known.found.lock)), labelled)
     figures = done.figures()
     curve = done.sweep() if sweep or plot is not None else None
     as_it_stands = policy == known.policy
