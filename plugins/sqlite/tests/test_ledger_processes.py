@@ -17,7 +17,7 @@ from ledger_parts import observation, opened
 
 from narrowgate.errors import StoreError
 from narrowgate.values.columns import record_of
-from narrowgate_sqlite import _ledger_file
+from narrowgate_sqlite import _identity, _ledger_file
 
 SCRIPT = Path(__file__).with_name("ledger_worker.py")
 
@@ -50,7 +50,7 @@ def test_two_processes_observe_into_one_ledger(file: Path) -> None:
 
 def test_a_ledger_that_another_process_makes_meanwhile_is_no_stranger(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two processes find no file and both make it: whoever is second never takes the first one's tables for a stranger's."""
-    ask, made = _ledger_file.fetch_value, []
+    ask, made = _identity.fetch_value, []
 
     def interrupted(db: apsw.Connection, sql: str, bound: Sequence[Any] = ()) -> Any:
         if not made:
@@ -59,7 +59,7 @@ def test_a_ledger_that_another_process_makes_meanwhile_is_no_stranger(file: Path
                 _ledger_file.open_file(file, 0.05, _ledger_file.MIGRATIONS).close()
         return ask(db, sql, bound)
 
-    monkeypatch.setattr(_ledger_file, "fetch_value", interrupted)
+    monkeypatch.setattr(_identity, "fetch_value", interrupted)
     _ledger_file.open_file(file, 10.0, _ledger_file.MIGRATIONS).close()
     assert made
     assert operations(file) == {}

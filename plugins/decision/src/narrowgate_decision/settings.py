@@ -3,32 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Literal
+from typing import Literal
 
 import attrs
 from attrs import validators as v
 
 from narrowgate.decisions import DecisionOutcome
-
-
-def _whole(_: object, attribute: attrs.Attribute[Any], value: object) -> None:
-    """What a count passes: no `True`, which is an int to Python.
-
-    Raises:
-        TypeError: anything but an int.
-    """
-    if not isinstance(value, int) or isinstance(value, bool):
-        raise TypeError(f"{attribute.name} must be a whole number, not {type(value).__name__}")
-
-
-def _seconds(_: object, attribute: attrs.Attribute[Any], value: object) -> None:
-    """What a time limit passes.
-
-    Raises:
-        ValueError: anything but a finite number > 0.
-    """
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < float("inf"):
-        raise ValueError(f"{attribute.name} must be a finite number of seconds > 0")
+from narrowgate.seams.options import seconds, whole
 
 
 def _outcomes(values: Iterable[str]) -> tuple[DecisionOutcome, ...]:
@@ -62,6 +43,6 @@ class KeepDropSettings:
         default=(DecisionOutcome.YES, DecisionOutcome.ABSTAIN), converter=_outcomes, validator=_distinct
     )
     on_nothing_kept: Literal["coarse", "empty"] = attrs.field(default="coarse", validator=v.in_(("coarse", "empty")))
-    deadline: float = attrs.field(default=20.0, validator=_seconds)
-    max_concurrency: int | None = attrs.field(default=None, validator=v.optional([_whole, v.ge(1)]))
-    cache_size: int = attrs.field(default=0, validator=[_whole, v.ge(0)])
+    deadline: float = attrs.field(default=20.0, validator=seconds)
+    max_concurrency: int | None = attrs.field(default=None, validator=v.optional([whole, v.ge(1)]))
+    cache_size: int = attrs.field(default=0, validator=[whole, v.ge(0)])

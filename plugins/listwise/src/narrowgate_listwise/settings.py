@@ -2,33 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 import attrs
 from attrs import validators as v
 
+from narrowgate.seams.options import seconds, whole
+
 MIN_PROMPT_TOKENS: Final = 2000
 """The smallest budget: the prompt's fixed part is about two thirds of it, the rest holds a query and a few short texts."""
-
-
-def _whole(_: object, attribute: attrs.Attribute[Any], value: object) -> None:
-    """What a count passes: no `True`, which is an int to Python.
-
-    Raises:
-        TypeError: anything but an int.
-    """
-    if not isinstance(value, int) or isinstance(value, bool):
-        raise TypeError(f"{attribute.name} must be a whole number, not {type(value).__name__}")
-
-
-def _seconds(_: object, attribute: attrs.Attribute[Any], value: object) -> None:
-    """What a time limit passes.
-
-    Raises:
-        ValueError: anything but a finite number > 0.
-    """
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < float("inf"):
-        raise ValueError(f"{attribute.name} must be a finite number of seconds > 0")
 
 
 @attrs.frozen(kw_only=True)
@@ -46,5 +28,5 @@ class ListwiseSettings:
     """
 
     on_none_relevant: Literal["empty", "coarse"] = attrs.field(default="empty", validator=v.in_(("empty", "coarse")))
-    max_prompt_tokens: int = attrs.field(default=12_000, validator=[_whole, v.ge(MIN_PROMPT_TOKENS)])
-    deadline: float = attrs.field(default=27.0, validator=_seconds)
+    max_prompt_tokens: int = attrs.field(default=12_000, validator=[whole, v.ge(MIN_PROMPT_TOKENS)])
+    deadline: float = attrs.field(default=27.0, validator=seconds)

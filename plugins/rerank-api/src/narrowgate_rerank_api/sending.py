@@ -6,12 +6,10 @@ from collections.abc import Mapping, Sequence
 from time import monotonic
 from typing import Any
 
-from anyio import create_task_group
-from anyio.lowlevel import checkpoint, checkpoint_if_cancelled
-
 from narrowgate.decisions import Usage, total, unreported
 from narrowgate.errors import RerankError
 from narrowgate_http import HttpClient, HttpError, Reply
+from narrowgate_http.together import each
 from narrowgate_rerank_api.dialects import Dialect
 from narrowgate_rerank_api.pools import batches
 from narrowgate_rerank_api.replies import ReplyError, scores_in, tokens_in
@@ -64,34 +62,18 @@ class Sending:
                 "over-limit",
             )
         end = monotonic() + settings.deadline
-        found: dict[int, float] = {}
-        failures: list[HttpError] = []
-        waiting = iter(parts)
 
-        async def work() -> None:
-            for start, part in waiting:
-                await checkpoint()
-                # Sure at once, and not only when the cancellation below reaches this task.
-                if failures:
-                    return
-                try:
-                    scores = await self._ask(query, part, end)
-                except HttpError as failure:
-                    failures.append(failure)
-                    group.cancel_scope.cancel()
-                    return
-                found.update({start + place: score for place, score in scores.items()})
+        async def ask(part: tuple[int, Sequence[str]]) -> dict[int, float]:
+            start, documents = part
+            scores = await self._ask(query, documents, end)
+            return {start + place: score for place, score in scores.items()}
 
-        async with create_task_group() as group:
-            for _ in range(min(settings.concurrency, len(parts))):
-                group.start_soon(work)
-        if failures:
-            # The scope above takes an outer cancellation for its own; the outer one still counts.
-            await checkpoint_if_cancelled()
+        try:
+            answers = await each(parts, ask, settings.concurrency)
+        except HttpError as first:
             # The role names the component in front of the message.
-            text = str(failures[0]).removeprefix(f"{self._client.name}: ")
-            raise RerankError(text, self.usage, failures[0].code) from failures[0]
-        return found
+            raise RerankError(str(first).removeprefix(f"{self._client.name}: "), self.usage, first.code) from first
+        return {place: score for scores in answers for place, score in scores.items()}
 
     def _body(self, query: str, texts: Sequence[str]) -> dict[str, Any]:
         return self._dialect.body(self._settings.model, query, texts, self._options)

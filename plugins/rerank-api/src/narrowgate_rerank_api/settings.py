@@ -9,10 +9,10 @@ from typing import Any, Literal
 import attrs
 from attrs import validators as v
 
+from narrowgate.seams.options import whole
 from narrowgate.values.entry import Scalar
 from narrowgate.values.secret import Secret
 from narrowgate_http import HttpSettings
-from narrowgate_http.settings import whole
 from narrowgate_rerank_api.dialects import AGENT_MEMORY, DIALECTS, OWN_FIELDS, Dialect
 from narrowgate_rerank_api.weighting import Weight
 

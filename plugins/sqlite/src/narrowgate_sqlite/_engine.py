@@ -17,9 +17,9 @@ import apsw
 
 from narrowgate.errors import StoreError
 from narrowgate_sqlite._faults import Fault, locked
-from narrowgate_sqlite._place import identity_fault
+from narrowgate_sqlite._identity import outdated, require_log
+from narrowgate_sqlite._place import APPLICATION_ID
 from narrowgate_sqlite._schema import MIGRATIONS, Migration, migrate, set_meta
-from narrowgate_sqlite._sql import fetch_value
 
 T = TypeVar("T")
 
@@ -302,25 +302,12 @@ def _prepare(path: Path, busy_timeout: float, analyser: str, migrations: Sequenc
     db = _connect(path)
     try:
         db.set_busy_timeout(int(busy_timeout * 1000))
-        if _outdated(db, path, len(migrations)):
+        if outdated(db, path, len(migrations), APPLICATION_ID):
             # A new file gets its tables before it gets a write-ahead log, so that its header names us from the start.
             db.execute("BEGIN IMMEDIATE")
-            if _outdated(db, path, len(migrations)) and migrate(db, migrations) == 0:
+            if outdated(db, path, len(migrations), APPLICATION_ID) and migrate(db, migrations) == 0:
                 set_meta(db, "analyser", analyser)
             db.execute("COMMIT")
-        if db.pragma("journal_mode") != "wal" and db.pragma("journal_mode", "wal") != "wal":
-            raise Fault("read-only", f"{path} cannot keep a write-ahead log", "set a path on a local disk").error()
+        require_log(db, path)
     finally:
         db.close()
-
-
-def _outdated(db: apsw.Connection, path: Path, schema: int) -> bool:
-    with db:  # all of one moment: another process may be making the very same tables just now
-        application, version = int(db.pragma("application_id")), int(db.pragma("user_version"))
-        tables = fetch_value(db, "SELECT count(*) FROM sqlite_schema")
-    if application == 0 and version == 0 and not tables:
-        return True
-    fault = identity_fault(path, application, version, schema)
-    if fault is not None:
-        raise fault.error()
-    return version < schema

@@ -26,7 +26,8 @@ from narrowgate.values.columns import BY_NAME, LABELS, time_text
 from narrowgate.values.observation import DecisionObservation
 from narrowgate_sqlite._engine import Engine, fault_of
 from narrowgate_sqlite._faults import Fault
-from narrowgate_sqlite._place import LEDGER_ID, identity_fault
+from narrowgate_sqlite._identity import outdated, require_log
+from narrowgate_sqlite._place import LEDGER_ID
 from narrowgate_sqlite._sql import fetch_value
 from narrowgate_sqlite.settings import LedgerSettings
 
@@ -235,29 +236,16 @@ def _prepare(path: Path, busy_timeout: float, migrations: Sequence[Callable[[aps
     db = apsw.Connection(str(path))
     try:
         db.set_busy_timeout(int(busy_timeout * 1000))
-        if _outdated(db, path, len(migrations)):
+        if outdated(db, path, len(migrations), LEDGER_ID):
             if not db.pragma("user_version"):
                 db.execute("PRAGMA auto_vacuum = INCREMENTAL")  # before there is anything in it
             db.execute("BEGIN IMMEDIATE")
-            if _outdated(db, path, len(migrations)):
+            if outdated(db, path, len(migrations), LEDGER_ID):
                 for step in migrations[int(db.pragma("user_version")) :]:
                     step(db)
                 db.execute(f"PRAGMA application_id = {LEDGER_ID}")
                 db.execute(f"PRAGMA user_version = {len(migrations)}")
             db.execute("COMMIT")
-        if db.pragma("journal_mode") != "wal" and db.pragma("journal_mode", "wal") != "wal":
-            raise Fault("read-only", f"{path} cannot keep a write-ahead log", "set a path on a local disk").error()
+        require_log(db, path)
     finally:
         db.close()
-
-
-def _outdated(db: apsw.Connection, path: Path, schema: int) -> bool:
-    with db:  # all of one moment: another process may be making the very same tables just now
-        application, version = int(db.pragma("application_id")), int(db.pragma("user_version"))
-        tables = fetch_value(db, "SELECT count(*) FROM sqlite_schema")
-    if application == 0 and version == 0 and not tables:
-        return True
-    fault = identity_fault(path, application, version, schema, LEDGER_ID)
-    if fault is not None:
-        raise fault.error()
-    return version < schema

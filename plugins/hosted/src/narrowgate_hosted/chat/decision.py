@@ -22,8 +22,8 @@ from narrowgate_hosted.chat.answers import CURES
 from narrowgate_hosted.chat.model import ChatModel, policy
 from narrowgate_hosted.chat.prompts import FRAME
 from narrowgate_hosted.chat.settings import ChatDecisionSettings
-from narrowgate_hosted.together import each
 from narrowgate_http import HttpClient
+from narrowgate_http.together import each
 
 NAME: Final = "hosted.chat-decision"
 

@@ -10,7 +10,8 @@ from urllib.parse import urlsplit
 import attrs
 from attrs import validators as v
 
-from narrowgate_http.settings import HttpSettings, seconds, whole
+from narrowgate.seams.options import seconds, whole
+from narrowgate_http.settings import HttpSettings
 
 WireName: TypeAlias = Literal["chat", "responses", "anthropic", "ollama"]
 SchemaForm: TypeAlias = Literal["native", "json_object", "structured_outputs", "tool", "prompt"]

@@ -8,7 +8,6 @@ from typing import Any, Final
 
 import anyio
 import attrs
-from anyio.lowlevel import checkpoint_if_cancelled
 
 from narrowgate.decisions import cost_of, total, unreported
 from narrowgate.errors import DecisionError
@@ -22,6 +21,7 @@ from narrowgate_hosted.models import is_another
 from narrowgate_http.bodies import encode
 from narrowgate_http.client import HttpClient, Reply
 from narrowgate_http.failures import CURES, HttpError
+from narrowgate_http.together import each
 
 UNDECIDED: Final = "undecided"
 """Reason of an abstention: the probability lies between the thresholds."""
@@ -183,35 +183,24 @@ class DecisionsBackend:
 
     async def _ask_all(self, parts: Sequence[_Part], end: float) -> list[list[DecisionResult]]:
         """Send several requests at once. When one fails, no further one is sent, and those under way are cancelled."""
-        answers: list[list[DecisionResult]] = [[]] * len(parts)
-        costs: dict[int, Usage] = {}
-        failures: list[DecisionError] = []
-        waiting = enumerate(parts)
+        costs: list[Usage] = []
 
-        async def work() -> None:
-            for number, part in waiting:
-                # Sure at once, and not only when the cancellation below reaches this task.
-                if failures:
-                    return
-                # Entered before the request and corrected after it, so that a cancelled one stays in the account.
-                costs[number] = unreported(len(part.places))
-                try:
-                    answers[number] = await self._ask(part, end)
-                except DecisionError as error:
-                    costs[number] = cost_of(error, len(part.places))
-                    failures.append(error)
-                    group.cancel_scope.cancel()
-                    return
-                costs[number] = total(result.usage for result in answers[number])
+        async def ask(part: _Part) -> list[DecisionResult]:
+            place = len(costs)
+            # Entered before the request and corrected after it, so that a cancelled one stays in the account.
+            costs.append(unreported(len(part.places)))
+            try:
+                results = await self._ask(part, end)
+            except DecisionError as error:
+                costs[place] = cost_of(error, len(part.places))
+                raise
+            costs[place] = total(result.usage for result in results)
+            return results
 
-        async with anyio.create_task_group() as group:
-            for _ in range(min(self._settings.concurrency, len(parts))):
-                group.start_soon(work)
-        if failures:
-            # The cancellation of the others must not hide one that came from outside.
-            await checkpoint_if_cancelled()
-            raise DecisionError(str(failures[0]), total(costs.values()), failures[0].code) from failures[0]
-        return answers
+        try:
+            return await each(parts, ask, self._settings.concurrency)
+        except DecisionError as first:
+            raise DecisionError(str(first), total(costs), first.code) from first
 
     async def _ask(self, part: _Part, end: float) -> list[DecisionResult]:
         body = self._wire.body(part.frame, part.questions)

@@ -7,7 +7,8 @@ from typing import Literal
 import attrs
 from attrs import validators as v
 
-from narrowgate_http.settings import HttpSettings, whole
+from narrowgate.seams.options import whole
+from narrowgate_http.settings import HttpSettings
 
 _SIZE = v.optional([whole, v.ge(256)])
 

@@ -14,8 +14,8 @@ from narrowgate_hosted.embedding.dialects import WIRES, ShapeError
 from narrowgate_hosted.embedding.profiles import NAME, profile_of
 from narrowgate_hosted.embedding.settings import EmbedderSettings
 from narrowgate_hosted.embedding.vectors import CURES, VectorError, nowhere, unit
-from narrowgate_hosted.together import each
 from narrowgate_http import HttpClient, HttpError, Reply, http_client, shown
+from narrowgate_http.together import each
 
 
 class HostedEmbedder:

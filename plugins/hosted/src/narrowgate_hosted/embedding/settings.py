@@ -8,8 +8,8 @@ from typing import Final, Literal
 import attrs
 from attrs import validators as v
 
+from narrowgate.seams.options import seconds, whole
 from narrowgate_http import HttpSettings
-from narrowgate_http.settings import seconds, whole
 
 Dialect = Literal["openai", "voyage", "jina", "mistral", "ollama", "tei", "cohere"]
 

@@ -8,7 +8,7 @@ from typing import TypeVar
 import anyio
 from anyio.lowlevel import checkpoint, checkpoint_if_cancelled
 
-from narrowgate.errors import RecallError
+from narrowgate.errors import NarrowgateError
 
 P = TypeVar("P")
 R = TypeVar("R")
@@ -22,14 +22,14 @@ async def each(parts: Sequence[P], ask: Callable[[P], Awaitable[R]], most: int) 
 
     Args:
         parts: any number of them.
-        ask: raises `RecallError` where there is no answer.
+        ask: raises `NarrowgateError` where there is no answer.
         most: the most parts under way at once, >= 1.
 
     Raises:
-        RecallError: the first failure; a cancellation from outside passes in its place.
+        NarrowgateError: the first failure; a cancellation from outside passes in its place.
     """
     found: dict[int, R] = {}
-    failures: list[RecallError] = []
+    failures: list[NarrowgateError] = []
     waiting = enumerate(parts)
 
     async def work() -> None:
@@ -39,7 +39,7 @@ async def each(parts: Sequence[P], ask: Callable[[P], Awaitable[R]], most: int) 
                 return
             try:
                 found[place] = await ask(part)
-            except RecallError as error:
+            except NarrowgateError as error:
                 failures.append(error)
                 group.cancel_scope.cancel()
                 return
