@@ -4,81 +4,27 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from datetime import UTC, datetime
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import attrs
 import pytest
-from policy_parts import WHOLE, write
+from host_policy_parts import OTHER, PARTS, RERANK, TEXT, Install, Scan, plan_with, taking_part, told
+from policy_parts import write
 
 from narrowgate import Diagnosis, PolicySet, diagnose, inspect_policies, load_config
 from narrowgate.governance.builtin import BUILT_IN
 from narrowgate.governance.files import read_policy
 from narrowgate.governance.fingerprint import fingerprint
 from narrowgate.governance.lockfile import read_lock, write_lock
-from narrowgate.governance.records import PromotionRecord, append_record
-from narrowgate.host.discovery import Discovery
 from narrowgate.host.policy_set import policies_of
-from narrowgate.seams import Locality
 from narrowgate.values.assessment import GateMode
-
-Install = Callable[..., str]
-Scan = Callable[..., Discovery]
-
-PARTS = """
-PLUGIN = Plugin("{id}", (1, 1))
-@hookimpl
-def narrowgate_entry_stores():
-    return [Component("{id}.store", Seam.ENTRY_STORE, "s", build, offers=frozenset({"held-queue"}))]
-@hookimpl
-def narrowgate_decision_backends():
-    far = Component("{id}.far", Seam.DECISION_BACKEND, "s", build, locality=Locality.HOSTED)
-    near = Component("{id}.near", Seam.DECISION_BACKEND, "s", build, locality=Locality.LOOPBACK)
-    return [Component("{id}.judge", Seam.DECISION_BACKEND, "s", build), near, far]
-@hookimpl
-def narrowgate_local_rules():
-    return [Component("{id}.short", Seam.LOCAL_RULE, "s", build)]
-@hookimpl
-def narrowgate_sanitisers():
-    return [Component("{id}.redact", Seam.SANITISER, "s", build)]
-@hookimpl
-def narrowgate_observation_sinks():
-    return [Component("{id}.log", Seam.OBSERVATION_SINK, "s", build)]
-"""
-TEXT = WHOLE.replace("local.length-bounds", "all.short")
-OTHER = TEXT.replace("team.write.v1", "team.handoff.v1").replace("memory_write_gate", "handoff_evidence_consult")
-OTHER = OTHER.replace('effect = "hold"\n', "").replace("memory.write-gate", "handoff.consult")
-RERANK = "memory.rerank.decision.v1"
 
 
 @pytest.fixture
 def planned(install: Install, scan: Scan) -> Callable[..., Diagnosis]:
-    """Return what a configuration with these `[policies]` means; the plugin `all` offers all that they need."""
-    install("all", PARTS)
-
-    def _planned(use: dict[str, Any] | None = None, *named: str, **policies: Any) -> Diagnosis:
-        using = {"decision_backend": "all.judge", "sinks": ["all.log"], "channels": "none", **(use or {})}
-        policies["use"] = named
-        return diagnose(load_config(overrides={"use": using, "policies": policies}, env={}), discovery=scan())
-
-    return _planned
-
-
-def told(found: Diagnosis, *, warnings: bool = False) -> list[tuple[str, str]]:
-    """Return code and message of every problem, without what is said of channels."""
-    return [
-        (item.code, item.message)
-        for item in found.problems
-        if item.code != "no-channels" and (warnings or item.severity == "error")
-    ]
-
-
-def taking_part(found: Diagnosis) -> list[tuple[str, GateMode, str | None, tuple[str, ...]]]:
-    """Return id, mode, backend and rules of each policy that takes part."""
-    assert found.composition is not None, found.problems
-    return [(item.policy.policy_id, item.policy.mode, item.backend, item.rules) for item in found.composition.policies]
+    """See `plan_with`."""
+    return plan_with(install, scan)
 
 
 def test_without_policies_nothing_of_them_takes_part(planned: Callable[..., Diagnosis]) -> None:
@@ -348,99 +294,3 @@ def test_modes_come_from_the_environment_as_well(tmp_path: Path) -> None:
     assert modes("team.write.v1") == ([GateMode.SHADOW], ["wrong-setting"])
     assert modes("team.write.v1=on") == ([GateMode.SHADOW], ["wrong-setting"])
     assert modes("team.write.v1=shadow,team.write.v1=disabled") == ([GateMode.SHADOW], ["wrong-setting"])
-
-
-def test_enforcing_needs_a_record_of_this_content(planned: Callable[..., Diagnosis], tmp_path: Path) -> None:
-    """And a store that can keep what is held back. Where the record lies is the configuration's to say."""
-    policy = read_policy(write(tmp_path, TEXT)).policy
-    assert policy is not None
-    wanted = {"files": ["write.toml"], "modes": {"team.write.v1": "enforcing"}, "records": "signed"}
-    ((code, message),) = told(planned(**wanted))
-    assert (code, message) == ("not-promoted", "policy 'team.write.v1' is to enforce, and there is no promotion record")
-    record = PromotionRecord(
-        policy_id=policy.policy_id,
-        version=policy.version,
-        fingerprint=fingerprint(policy),
-        mode=GateMode.ENFORCING,
-        previous=GateMode.SHADOW,
-        effect=policy.effect,
-        author=policy.author,
-        approver="ana",
-        decided_at=datetime(2026, 3, 1, tzinfo=UTC),
-        evidence={},
-        measured={},
-    )
-    path = append_record(tmp_path / "signed", record)
-    assert [mode for _, mode, _, _ in taking_part(planned(**wanted))] == [GateMode.ENFORCING]
-    ((code, _),) = told(planned(**wanted, separation_of_duties=True))
-    assert code == "not-promoted"
-    path.write_text("{}\n")
-    ((code, message),) = told(planned(**wanted))
-    assert (code, message) == ("not-promoted", f"{path.relative_to(tmp_path)}:1: no promotion record of this policy")
-
-
-@pytest.mark.parametrize(
-    ("boundary", "backend", "sanitiser", "refused"),
-    [
-        ("local_only", "judge", None, False),
-        ("local_only", "near", None, False),
-        ("local_only", "far", "all.redact", True),
-        ("hosted_redacted", "judge", None, False),
-        ("hosted_redacted", "far", None, True),
-        ("hosted_redacted", "far", "all.redact", False),
-        ("references_only", "far", None, False),
-    ],
-)
-def test_a_boundary_that_no_call_could_keep_stops_the_start(
-    planned: Callable[..., Diagnosis], tmp_path: Path, boundary: str, backend: str, sanitiser: str | None, refused: bool
-) -> None:
-    """This machine may see everything; another one what the boundary says, redacted where there is what redacts."""
-    write(tmp_path, TEXT.replace("local_only", boundary))
-    found = planned(files=["write.toml"], use={"decision_backend": f"all.{backend}", "sanitiser": sanitiser})
-    assert [code for code, _ in told(found)] == (["privacy-boundary"] if refused else [])
-    assert found.ok is not refused
-
-
-@pytest.mark.parametrize(
-    ("said", "refused"),
-    [("hosted", True), (Locality.HOSTED, True), ("far away", True), (Locality.LOOPBACK, False), (None, True)],
-    ids=str,
-)
-def test_an_object_of_the_application_says_where_it_sends_content(
-    install: Install, scan: Scan, tmp_path: Path, said: Any, refused: bool
-) -> None:
-    """What it says and nobody knows counts as another machine; an object that says nothing is in process."""
-    install("all", PARTS)
-    overrides = {"use": {"channels": "none"}, "policies": {"files": [write(tmp_path, TEXT)]}}
-    config = load_config(overrides=overrides, env={})
-    backend, silent = SimpleNamespace(locality=said), SimpleNamespace()
-
-    def found(given: object) -> list[tuple[str, str]]:
-        return told(diagnose(config, injected={"decision_backend": given}, discovery=scan()))
-
-    assert [code for code, _ in found(backend)] == (["privacy-boundary"] if refused else [])
-    assert found(silent) == []
-
-
-def test_no_external_call_needs_no_backend(planned: Callable[..., Diagnosis], tmp_path: Path) -> None:
-    """Nor does one take part for its sake; every other boundary needs one."""
-    write(tmp_path, TEXT.replace("local_only", "no_external_call"))
-    found = planned(files=["write.toml"], use={"decision_backend": None})
-    assert [backend for _, _, backend, _ in taking_part(found)] == [None]
-    assert found.composition is not None
-    assert not any(item.name == "all.judge" for item in found.composition.chosen)
-    write(tmp_path, TEXT)
-    found = planned(files=["write.toml"], use={"decision_backend": "none"})
-    assert told(found) == [
-        ("need-unmet", "policy team.write.v1 needs a decision backend, and [use] decision_backend is switched off")
-    ]
-
-
-def test_a_rule_that_is_not_there_is_told(planned: Callable[..., Diagnosis], tmp_path: Path) -> None:
-    """Like any component that is named: the closest, or where it would belong."""
-    write(tmp_path, TEXT.replace("all.short", "all.shrt"))
-    assert told(planned(files=["write.toml"])) == [("unknown-component", "plugin 'all' has no component 'all.shrt'")]
-    write(tmp_path, TEXT.replace("all.short", "all.judge"))
-    assert told(planned(files=["write.toml"])) == [
-        ("wrong-seam", "all.judge is named as a local rule of a policy, but is a decision backend")
-    ]

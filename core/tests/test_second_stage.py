@@ -8,8 +8,8 @@ from typing import Any
 
 import anyio
 import pytest
+from second_stage_parts import EMBEDDED, SECRET, Channel, Store
 
-import narrowgate
 from narrowgate.decisions import FailOpen, spending
 from narrowgate.errors import DeadlineError, DecisionError, GenerationError, NarrowgateError, RecallError, RerankError
 from narrowgate.memory.drafts import content_of
@@ -17,11 +17,10 @@ from narrowgate.recall.second_stage import WARN_SECONDS, NamedReranker, SecondSt
 from narrowgate.recall.service import NamedChannel, SearchService
 from narrowgate.recall.settings import RerankSettings, SearchSettings
 from narrowgate.values.decision import NO_USAGE, DecisionOutcome, DecisionRequest, DecisionResult, Usage
-from narrowgate.values.entry import EntryDraft, EntryVersion
+from narrowgate.values.entry import EntryDraft
 from narrowgate.values.identity import EntryRef
 from narrowgate.values.search import (
     Candidate,
-    ChannelHit,
     ChannelKind,
     ChannelQuery,
     ChannelResult,
@@ -29,38 +28,8 @@ from narrowgate.values.search import (
     SearchPage,
     SearchRequest,
 )
-from narrowgate.values.times import parse_instant
-
-SECRET = "what the memory says"
-EMBEDDED = Usage(1, 1, 5, 0)
-"""What the channel of these tests spends on each search."""
 
 Does = Callable[[Sequence[Candidate], int], Awaitable[Any]]
-
-
-class Channel:
-    """Finds three entries and hands them over; embedding the query costs `EMBEDDED`."""
-
-    kind = ChannelKind.LEXICAL
-
-    async def find(self, query: ChannelQuery) -> ChannelResult:
-        """Answer."""
-        hits = tuple(ChannelHit("m", entry, 1, 3.0 - place) for place, entry in enumerate("abc"))
-        return ChannelResult(hits, {"m": 1}, usage=EMBEDDED)
-
-
-class Store:
-    """The part of an entry store that search uses."""
-
-    async def resolve(self, revisions: Any, hits: Sequence[ChannelHit]) -> dict[tuple[str, str, int], EntryVersion]:
-        """Return every entry asked for."""
-        return {
-            hit[:3]: EntryVersion(EntryRef("m", 1, hit.entry, 1), content_of(EntryDraft(f"{SECRET} {hit.entry}")), NOW)
-            for hit in hits
-        }
-
-
-NOW = parse_instant("2026-01-01")
 
 
 class Reranker:
@@ -381,56 +350,3 @@ async def test_the_envelope_has_no_place_in_this_role() -> None:
 
     result = await FailOpen(Down()).evaluate(DecisionRequest("memory.rerank", "q", "s"))
     assert (result.outcome, result.used_fallback, result.usage) == (DecisionOutcome.ABSTAIN, True, Usage(1, 1, 0, 0))
-
-
-class HangsAtTheThird:
-    """A backend that answers twice."""
-
-    policy_id, batch_limit, concurrency = "slow.v1", 1, 1
-
-    def __init__(self) -> None:
-        self.asked = 0
-
-    async def evaluate(self, request: DecisionRequest) -> DecisionResult:
-        """Answer, or hang."""
-        self.asked += 1
-        if self.asked == 3:
-            await anyio.sleep_forever()
-        return DecisionResult(DecisionOutcome.NO, self.policy_id, Usage(1, 1, 7, 1))
-
-    async def evaluate_many(self, requests: Sequence[DecisionRequest]) -> tuple[DecisionResult, ...]:
-        """Not offered."""
-        raise AssertionError
-
-
-@pytest.mark.anyio
-async def test_a_foreign_reranker_that_is_cut_off_is_charged_by_its_backend(install: Any) -> None:
-    """A reranker of a third party that knows nothing of accounts: the calls it started are in the error all the same."""
-    install(
-        "third",
-        """
-from contextlib import asynccontextmanager
-from narrowgate.values.decision import DecisionRequest
-PLUGIN = Plugin("{id}", (1, 0))
-class OneByOne:
-    policy_id = "third.v1"
-    def __init__(self, backend):
-        self.backend = backend
-    async def rerank(self, query, candidates, limit):
-        for candidate in candidates:
-            await self.backend.evaluate(DecisionRequest("memory.rerank", "?", candidate.content.text, (query,)))
-@asynccontextmanager
-async def build(settings, deps):
-    yield OneByOne(deps.one(Seam.DECISION_BACKEND))
-@hookimpl
-def narrowgate_rerankers():
-    need = (Need(Seam.DECISION_BACKEND),)
-    return [Component("third.one-by-one", Seam.RERANKER, "Asks one after the other.", build, needs=need)]
-""",
-    )
-    overrides = {"use": {"reranker": "third.one-by-one"}, "search": {"deadline": 0.5}}
-    parts: dict[str, Any] = {"store": Store(), "channels": [Channel()], "decision_backend": HangsAtTheThird()}
-    async with narrowgate.open(env={}, overrides=overrides, **parts) as host:
-        with pytest.raises(DeadlineError) as caught:
-            await host.search("the harbour plan")
-    assert caught.value.usage == EMBEDDED + Usage(3, 3, None, None)
