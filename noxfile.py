@@ -95,7 +95,7 @@ def lint(session: nox.Session) -> None:
 @nox.session(tags=["full", "quick"], requires=["build"])
 def typing(session: nox.Session) -> None:
     """Check the types of all sources strictly."""
-    install(session, *GROUPS["typing"], *third_party())
+    install(session, *GROUPS["typing"], *GROUPS["test"], *third_party())
     session.run("mypy", *(f"{folder}/src" for folder in FOLDERS.values()))
 
 

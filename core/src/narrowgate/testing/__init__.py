@@ -1,0 +1,42 @@
+"""For authors of plugins and of applications: fakes to test against, and contracts that can be run.
+
+Nothing of this is loaded unless it is imported. The conformance classes need `narrowgate[testing]` (pytest, hypothesis,
+trio); the fakes need nothing that the core does not need. The names below are loaded when they are first used.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from narrowgate.testing.building import Builder, builder
+    from narrowgate.testing.conformance.contract import Conformance, expected_failure
+    from narrowgate.testing.conformance.local_rule import LocalRuleConformance
+
+_HOMES: Final = {
+    "building": "Builder builder",
+    "conformance.contract": "Conformance expected_failure",
+    "conformance.local_rule": "LocalRuleConformance",
+}
+_HOME_OF: Final = {name: home for home, names in _HOMES.items() for name in names.split()}
+
+__all__ = [
+    "Builder",
+    "Conformance",
+    "LocalRuleConformance",
+    "builder",
+    "expected_failure",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME_OF:
+        raise AttributeError(f"module 'narrowgate.testing' has no attribute {name!r}")
+    value = getattr(import_module(f"narrowgate.testing.{_HOME_OF[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(set(globals()) | set(__all__))
