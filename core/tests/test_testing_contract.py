@@ -24,7 +24,9 @@ def test_a_rule_inherited_twice_cannot_be_replaced_either():
         type("TestMine", (between,), {"test_says_something": lambda self: None})
 
 
-@pytest.mark.parametrize("mark", [pytest.mark.skip, pytest.mark.skipif("sys.platform", reason="x"), pytest.mark.xfail(reason="x")])
+@pytest.mark.parametrize(
+    "mark", [pytest.mark.skip, pytest.mark.skipif("sys.platform", reason="x"), pytest.mark.xfail(reason="x")]
+)
 def test_a_whole_contract_cannot_be_forgiven(mark):
     """Skipping or excusing all rules with one mark is refused, alone and in a list."""
     for marks in (mark, [mark]):
