@@ -15,7 +15,8 @@ import numpy as np
 import narrowgate
 from narrowgate.values.entry import EmbeddingProfile
 
-DIMENSION: Final = 384
+DIMENSION: Final = 512
+"""As many as the default embedder's vectors have."""
 MEMORY: Final = "bench"
 
 

@@ -17,12 +17,12 @@ from narrowgate.recall.admission import admit_lexical, needs_text, vector_bar
 from narrowgate.recall.analysis import ANALYSER_VERSION, analyse_query, index_terms
 from narrowgate.recall.channels import Asked, NamedChannel, ask, choose
 from narrowgate.recall.fusion import Fused
-from narrowgate.recall.ranks import as_hit
 from narrowgate.recall.second_stage import DEADLINE, NO_CANDIDATES, NO_TERMS, Judged, NamedReranker, SecondStage
 from narrowgate.recall.settings import RerankSettings, SearchSettings
 from narrowgate.recall.texts import Texts
 from narrowgate.seams.ports import EntryStore
 from narrowgate.values.decision import NO_USAGE, Usage
+from narrowgate.values.entry import EntryVersion
 from narrowgate.values.filters import Filter
 from narrowgate.values.identity import check_id
 from narrowgate.values.search import (
@@ -32,6 +32,7 @@ from narrowgate.values.search import (
     ChannelKind,
     ChannelQuery,
     ChannelTrace,
+    Hit,
     Mode,
     SearchPage,
     SearchRequest,
@@ -102,12 +103,10 @@ class SearchService:
             page = _empty_page(request, chosen, query, started, self._settings.admission, self._fusion)
             return page if self._second_stage is None else attrs.evolve(page, reason=NO_TERMS)
         spent: list[Usage] = []
-        try:
-            with anyio.fail_after(self._settings.deadline) as scope:
-                return await self._search(request, memories, chosen, query, started, spent, scope)
-        except TimeoutError as error:
-            text = f"the search took longer than {self._settings.deadline:g} s ([search] deadline)"
-            raise DeadlineError(text, sum(spent, NO_USAGE), DEADLINE) from error
+        with anyio.CancelScope(deadline=anyio.current_time() + self._settings.deadline) as scope:
+            return await self._search(request, memories, chosen, query, started, spent, scope)
+        text = f"the search took longer than {self._settings.deadline:g} s ([search] deadline)"
+        raise DeadlineError(text, sum(spent, NO_USAGE), DEADLINE)
 
     async def _search(
         self,
@@ -132,9 +131,13 @@ class SearchService:
         revisions = _pinned(asked)
         texts = Texts(self._store, asked, revisions)
         lists = await self._admit(asked, query, texts)
-        pool = await _pool(self._fuse(lists, query, chosen), coarse_limit, texts)
+        found = await _resolved(self._fuse(lists, query, chosen), coarse_limit, texts)
         judged: Judged | None = None
-        if self._second_stage is not None and pool:
+        if self._second_stage is not None and found:
+            pool = [
+                Candidate(rank, version.ref, version.content, score, matched_by)
+                for rank, (version, (_, score, matched_by)) in enumerate(found, 1)
+            ]
             # The stage is cut off at the search's end by itself: there its cost is known, and how its role fails.
             ends, scope.deadline = scope.deadline, math.inf
             before = sum(spent, NO_USAGE)
@@ -148,7 +151,7 @@ class SearchService:
             channels=tuple(_admitted(item, lists) for item in asked),
             admission=self._settings.admission,
             fusion=self._fusion,
-            coarse=len(pool),
+            coarse=len(found),
             revisions=revisions,
             rerank=judged.trace if judged is not None else None,
             latency_ms=(perf_counter() - started) * 1000,
@@ -156,7 +159,7 @@ class SearchService:
         unasked = None if self._second_stage is None else NO_CANDIDATES
         return SearchPage(
             mode=trace.mode,
-            hits=judged.hits if judged is not None else tuple(as_hit(item) for item in pool[: request.limit]),
+            hits=judged.hits if judged is not None else tuple([_hit(*item) for item in found[: request.limit]]),
             status=judged.trace.status if judged is not None else "not_applied",
             reason=judged.trace.reason if judged is not None else unasked,
             usage=sum(spent, NO_USAGE),
@@ -262,20 +265,21 @@ def _admitted(item: Asked, lists: Mapping[ChannelKind, Sequence[ChannelHit]]) ->
     )
 
 
-async def _pool(fused: Iterator[Fused], size: int, texts: Texts) -> list[Candidate]:
-    """Return the first `size` fused candidates that were current and active at the pinned revisions.
+async def _resolved(fused: Iterator[Fused], size: int, texts: Texts) -> list[tuple[EntryVersion, Fused]]:
+    """Return the first `size` fused candidates that were current and active at the pinned revisions, with their entries.
 
     Channels may have seen different revisions while another process wrote: what is not in the pinned one is left out, so
     that a page never mixes two. Only as many texts are read as the pool has places.
     """
-    pool: list[Candidate] = []
+    pool: list[tuple[EntryVersion, Fused]] = []
     while part := [*islice(fused, size - len(pool))]:
         known = await texts.read([item.key for item in part])
-        for item in part:
-            version = known.get(item.key)
-            if version is not None:
-                pool.append(Candidate(len(pool) + 1, version.ref, version.content, item.score, item.matched_by))
+        pool += [(version, item) for item in part if (version := known.get(item.key)) is not None]
     return pool
+
+
+def _hit(version: EntryVersion, found: Fused) -> Hit:
+    return Hit(version.ref, version.content, found.score, found.matched_by)
 
 
 def _empty_page(

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Final, TypeVar
 
 import anyio
+import anyio.lowlevel
 import anyio.to_thread
 import apsw
 
@@ -32,6 +33,9 @@ _STEPS: Final = 20_000
 _LOOK_UP: Final = 0.1
 """Seconds between two looks at whether the caller is gone, for a read that waits for a connection."""
 
+_STARTS: Final = 4
+"""Turns of the event loop in which a read has surely gone to its thread, if one is free."""
+
 _CACHE_KIB: Final = 32_768
 _MAP_BYTES: Final = 1 << 30
 
@@ -49,6 +53,10 @@ def fault_of(error: apsw.Error, path: Path, seconds: float) -> Fault:
     if isinstance(error, apsw.FullError):
         return Fault("full", f"the disk of {path} is full", "make room; nothing of this write was stored")
     return Fault("engine", f"SQLite failed on {path} ({type(error).__name__})", "look at the disk and the system's log")
+
+
+class TooLongHereError(Exception):
+    """Brief work found that it is not brief this time: it belongs into a worker thread."""
 
 
 class Job:
@@ -103,13 +111,47 @@ class Engine:
         self._count = 0
         self._free = threading.Condition()
         self._closed = False
+        self._starting: set[Job] = set()
         self._reading = anyio.CapacityLimiter(READERS)
         self._writing = anyio.CapacityLimiter(1)
 
     async def read(self, work: Callable[[Reader], T]) -> T:
         """Run `work` in a worker thread, inside one read transaction: everything it reads is of one moment."""
         job = Job()
-        return await self._run(job, lambda: self._read(job, work), self._reading)
+        self._starting.add(job)
+        try:
+            return await self._run(job, lambda: self._read(job, work), self._reading)
+        finally:
+            self._starting.discard(job)
+
+    async def read_brief(self, work: Callable[[Reader], T]) -> T | None:
+        """Run `work` here and now, in the event loop's thread, inside one read transaction; `None` where that would wait.
+
+        For work of known and small cost, which going to a thread and back would lengthen (docs/adr/0009-brief-reads.md). It
+        waits for nothing: neither for a connection, nor for another process, nor for what `work` says with
+        `TooLongHereError`. Reads that were asked for before it go to their threads first, so that both are done at once.
+        """
+        for _ in range(_STARTS):
+            await anyio.lowlevel.checkpoint()
+            if not self._starting:
+                break
+        self._require_file()
+        with self._free:
+            if self._closed:
+                raise self._closed_error()
+            if not self._idle:
+                return None
+            reader = self._idle.pop()
+        reader.db.set_busy_timeout(0)
+        try:
+            return self._transaction(Job(), reader, work)
+        except (apsw.BusyError, TooLongHereError):
+            return None
+        except apsw.Error as error:
+            raise fault_of(error, self.path, self.busy_timeout).error() from error
+        finally:
+            reader.db.set_busy_timeout(int(self.busy_timeout * 1000))
+            self._give(reader)
 
     async def write(self, work: Callable[[apsw.Connection], T]) -> T:
         """Run `work` in a worker thread, inside one write transaction; durable when this returns.
@@ -143,19 +185,26 @@ class Engine:
             raise
 
     def _read(self, job: Job, work: Callable[[Reader], T]) -> T:
+        self._starting.discard(job)
         self._require_file()
         reader = self._take(job)
+        try:
+            return self._transaction(job, reader, work)
+        except apsw.Error as error:
+            raise fault_of(error, self.path, self.busy_timeout).error() from error
+        finally:
+            self._give(reader)
+
+    @staticmethod
+    def _transaction(job: Job, reader: Reader, work: Callable[[Reader], T]) -> T:
         try:
             reader.job = job
             reader.db.execute("BEGIN")
             return work(reader)
-        except apsw.Error as error:
-            raise fault_of(error, self.path, self.busy_timeout).error() from error
         finally:
             reader.job = None
             if reader.db.in_transaction:
                 reader.db.execute("ROLLBACK")
-            self._give(reader)
 
     def _write(self, job: Job, work: Callable[[apsw.Connection], T]) -> T:
         if not self._write_lock.acquire(timeout=self.busy_timeout):

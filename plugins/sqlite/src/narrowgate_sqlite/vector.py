@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from narrowgate.errors import ChannelError, NarrowgateError
 from narrowgate.seams.ports import Embedder
 from narrowgate.values.decision import Usage
 from narrowgate.values.search import ChannelHit, ChannelKind, ChannelQuery, ChannelResult
-from narrowgate_sqlite._engine import Reader
+from narrowgate_sqlite._engine import Reader, TooLongHereError
 from narrowgate_sqlite._faults import foreign_vectors
 from narrowgate_sqlite._filters import conditions
 from narrowgate_sqlite._matrix import Floats, Ints, Segment, best, follow, load, scores
@@ -26,6 +26,15 @@ from narrowgate_sqlite.store import SqliteStore
 
 _NAME = "sqlite.vector"
 
+_MEMORY: Final = """
+SELECT id, revision, next, vector_epoch, active, (SELECT value FROM meta WHERE key = 'embedding')
+FROM memories WHERE name = ?
+"""
+
+BRIEF: Final = 6_000_000
+"""The most multiplications of a search that is done in the event loop's thread: 10,000 vectors of 512, which are 20 MB to
+look at and take from a half to a few milliseconds (docs/adr/0009-brief-reads.md)."""
+
 
 class SqliteVector:
     """Finds entries whose vectors are near the query's; implements `RecallChannel`.
@@ -36,7 +45,9 @@ class SqliteVector:
 
     def __init__(self, store: SqliteStore, embedder: Embedder, settings: VectorSettings) -> None:
         self._store, self._embedder, self._settings = store, embedder, settings
+        self._profile = str(embedder.profile)
         self._segments: dict[int, Segment] = {}
+        self._rows: dict[str, int] = {}
         self._lock = threading.Lock()
 
     @property
@@ -69,39 +80,56 @@ class SqliteVector:
                 why = str(error) if isinstance(error, NarrowgateError) else type(error).__name__
                 text = f"{_NAME}: the embedder failed ({why})"
                 raise ChannelError(_NAME, text, usage(), code_of(error)) from error
-        return await self._store.engine.read(lambda reader: self._find(reader, query, vector, usage()))
+        cost = usage()
+        if self._is_brief(query, dimension):
+            found = await self._store.engine.read_brief(lambda reader: self._find(reader, query, vector, cost, brief=True))
+            if found is not None:
+                return found
+        return await self._store.engine.read(lambda reader: self._find(reader, query, vector, cost))
 
-    def _find(self, reader: Reader, query: ChannelQuery, vector: Floats, usage: Usage) -> ChannelResult:
+    def _is_brief(self, query: ChannelQuery, dimension: int) -> bool:
+        """Tell whether a search costs little more than one small product: filters may cost anything."""
+        rows = [self._rows.get(memory) for memory in query.memories]
+        return not query.filters and None not in rows and sum(filter(None, rows)) * dimension <= BRIEF
+
+    def _find(
+        self, reader: Reader, query: ChannelQuery, vector: Floats, usage: Usage, *, brief: bool = False
+    ) -> ChannelResult:
         clause, values = conditions(query.filters)
         revisions = dict.fromkeys(query.memories, 0)
         segments: list[tuple[str, int, Segment]] = []
         complete = True
-        with self._lock:  # the snapshot begins in here, so no segment is ever ahead of it
-            self.require_profile(reader)
+        if not self._lock.acquire(blocking=not brief):
+            raise TooLongHereError
+        try:  # the snapshot begins in here, so no segment is ever ahead of it
             for memory in query.memories:
-                row = reader.db.execute(
-                    "SELECT id, revision, next, vector_epoch, active FROM memories WHERE name = ?", (memory,)
-                ).fetchone()
+                row = reader.db.execute(_MEMORY, (memory,)).fetchone()
                 if row is not None:
-                    revisions[memory] = row[1]
-                    segment = self._segment(reader, row[0], *row[2:])
-                    segments.append((memory, row[0], segment))
-                    complete = complete and segment.living == row[4]
+                    number, revision, following, epoch, active, profile = row
+                    if profile != self._profile:
+                        self.require_profile(reader)
+                    revisions[memory] = revision
+                    segment = self._segment(reader, number, following, epoch, active, brief=brief)
+                    segments.append((memory, number, segment))
+                    complete = complete and segment.living == active
+                    self._rows[memory] = segment.count
+        finally:
+            self._lock.release()
         hits: list[ChannelHit] = []
-        numbers: dict[str, int] = {}
+        numbers: list[int] = []
         for memory, number, segment in segments:
             near = scores(segment, vector)
             if clause:
                 rows, found = self._filtered(reader, number, segment, near, clause, values, query.limit)
             else:
                 rows, found = best(near, segment, query.limit)
-            labels, places = segment.labels, rows.tolist()
-            hits += [as_hit((memory, *labels[row], score)) for row, score in zip(places, found.tolist(), strict=True)]
-            for row, entry in zip(places, segment.ids[rows[: query.contents]].tolist(), strict=False):
-                numbers[labels[row][0]] = entry
+            labels = segment.labels
+            hits += [as_hit((memory, *labels[row], score)) for row, score in zip(rows.tolist(), found.tolist(), strict=True)]
+            numbers += segment.ids[rows].tolist()
         if len(segments) > 1:
-            hits.sort(key=lambda hit: (-hit.score, hit.entry))
-        wanted = [numbers[hit.entry] for hit in hits[: query.contents]]
+            order = sorted(range(len(hits)), key=lambda place: (-hits[place].score, hits[place].entry))
+            hits, numbers = [hits[place] for place in order], [numbers[place] for place in order]
+        wanted = numbers[: query.contents]
         names = {number: memory for memory, number, _ in segments}
         texts = contents(reader.db, names, revisions, wanted) if wanted else {}
         return ChannelResult(tuple(hits[: query.limit]), revisions, complete, usage, contents=texts)
@@ -112,14 +140,18 @@ class SqliteVector:
         Raises:
             StoreError: `embedding-profile-mismatch`.
         """
-        expected, known = str(self._embedder.profile), get_meta(reader.db, "embedding")
-        if known not in (None, expected) and reader.db.execute("SELECT 1 FROM vectors LIMIT 1").fetchone() is not None:
-            raise foreign_vectors(self._store.path, str(known), expected).error()
+        known = get_meta(reader.db, "embedding")
+        if known not in (None, self._profile) and reader.db.execute("SELECT 1 FROM vectors LIMIT 1").fetchone() is not None:
+            raise foreign_vectors(self._store.path, str(known), self._profile).error()
 
-    def _segment(self, reader: Reader, memory: int, following: int, epoch: int, active: int) -> Segment:
+    def _segment(
+        self, reader: Reader, memory: int, following: int, epoch: int, active: int, *, brief: bool = False
+    ) -> Segment:
         old = self._segments.get(memory)
         if old is not None and old.next == following and old.epoch == epoch:
             return old
+        if brief:
+            raise TooLongHereError
         dimension = self._embedder.profile.dimension
         if old is None or old.epoch != epoch:
             new = load(reader.db, memory, following, epoch, dimension, active)
