@@ -12,21 +12,33 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from narrowgate.testing.building import Builder, builder
     from narrowgate.testing.conformance.contract import Conformance, expected_failure
+    from narrowgate.testing.conformance.decision_backend import DecisionBackendConformance
     from narrowgate.testing.conformance.local_rule import LocalRuleConformance
+    from narrowgate.testing.fakes import FakeBackend, FakeReranker, RecordingSink
+    from narrowgate.testing.watching import Deed, watched
 
 _HOMES: Final = {
     "building": "Builder builder",
     "conformance.contract": "Conformance expected_failure",
+    "conformance.decision_backend": "DecisionBackendConformance",
     "conformance.local_rule": "LocalRuleConformance",
+    "fakes": "FakeBackend FakeReranker RecordingSink",
+    "watching": "Deed watched",
 }
 _HOME_OF: Final = {name: home for home, names in _HOMES.items() for name in names.split()}
 
 __all__ = [
     "Builder",
     "Conformance",
+    "DecisionBackendConformance",
+    "Deed",
+    "FakeBackend",
+    "FakeReranker",
     "LocalRuleConformance",
+    "RecordingSink",
     "builder",
     "expected_failure",
+    "watched",
 ]
 
 
