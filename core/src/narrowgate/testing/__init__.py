@@ -14,7 +14,9 @@ if TYPE_CHECKING:
     from narrowgate.testing.conformance.contract import Conformance, expected_failure
     from narrowgate.testing.conformance.decision_backend import DecisionBackendConformance
     from narrowgate.testing.conformance.local_rule import LocalRuleConformance
+    from narrowgate.testing.conformance.reranker import RerankerConformance
     from narrowgate.testing.fakes import FakeBackend, FakeReranker, RecordingSink
+    from narrowgate.testing.values import observation, pool
     from narrowgate.testing.watching import Deed, watched
 
 _HOMES: Final = {
@@ -22,7 +24,9 @@ _HOMES: Final = {
     "conformance.contract": "Conformance expected_failure",
     "conformance.decision_backend": "DecisionBackendConformance",
     "conformance.local_rule": "LocalRuleConformance",
+    "conformance.reranker": "RerankerConformance",
     "fakes": "FakeBackend FakeReranker RecordingSink",
+    "values": "observation pool",
     "watching": "Deed watched",
 }
 _HOME_OF: Final = {name: home for home, names in _HOMES.items() for name in names.split()}
@@ -36,8 +40,11 @@ __all__ = [
     "FakeReranker",
     "LocalRuleConformance",
     "RecordingSink",
+    "RerankerConformance",
     "builder",
     "expected_failure",
+    "observation",
+    "pool",
     "watched",
 ]
 
