@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from narrowgate.host.report import render as render_problems
     from narrowgate.host.runtime import Narrowgate, open  # noqa: A004 - used as narrowgate.open
     from narrowgate.host.sync import SyncNarrowgate, open_sync
+    from narrowgate.host.tracing import DroppedCopy, PluginTrace
     from narrowgate.values.decision import Usage
     from narrowgate.values.entry import Change, EntryDraft, EntryVersion, ItemOutcome, MemoryHead, WriteReceipt
     from narrowgate.values.filters import Filter, parse_filter
@@ -49,6 +50,7 @@ _HOMES: Final = {
     "host.composition": "Composition Diagnosis diagnose inventory plan",
     "host.config": "Config load_config",
     "host.discovery": "Discovery PluginRecord",
+    "host.tracing": "DroppedCopy PluginTrace",
     "host.policy_set": "PolicySet inspect_policies",
     "host.report": "render_problems",
     "host.runtime": "Narrowgate open",
@@ -77,6 +79,7 @@ __all__ = [
     "DecisionError",
     "Diagnosis",
     "Discovery",
+    "DroppedCopy",
     "EntryDraft",
     "EntryRef",
     "EntryReferenceError",
@@ -91,6 +94,7 @@ __all__ = [
     "Narrowgate",
     "NarrowgateError",
     "PluginRecord",
+    "PluginTrace",
     "PolicySet",
     "RecallError",
     "RerankError",

@@ -18,6 +18,7 @@ import attrs
 from narrowgate.host import codes
 from narrowgate.host.hooks import Hooks
 from narrowgate.host.loading import Loaded, load
+from narrowgate.host.tracing import DroppedCopy, PluginTrace, traced
 from narrowgate.seams.component import Component, Problem
 from narrowgate.seams.specs import ENTRY_POINT_GROUP
 
@@ -73,6 +74,7 @@ class _Found:
     version: str
     value: str
     entry: metadata.EntryPoint | None = attrs.field(eq=False)  # None: its metadata cannot be read
+    folder: str = attrs.field(eq=False)
 
     @property
     def origin(self) -> str:
@@ -87,7 +89,7 @@ class Discovery:
     """
 
     def __init__(self, distributions: Callable[[], Iterable[metadata.Distribution]] = metadata.distributions) -> None:
-        self._found = scan(distributions())
+        self._found, self._dropped = scan(distributions())
         self._by_id: dict[str, list[_Found]] = {}
         for item in self._found:
             self._by_id.setdefault(item.id, []).append(item)
@@ -149,6 +151,20 @@ class Discovery:
         """
         in_use = frozenset(active)
         return tuple(self._record(item, in_use) for item in self._found)
+
+    def traces(self, active: Iterable[str] = ()) -> tuple[PluginTrace, ...]:
+        """Return how every plugin found came to its record, in the order of `records`, which is that of loading."""
+        loaded = {item.id: self._loaded.get(item.id) or self._clash(self._by_id[item.id]) for item in self._found}
+        problems = {plugin: tuple(problem.code for problem in made.problems) for plugin, made in loaded.items() if made}
+        return tuple(
+            traced(record, item.folder, problems.get(item.id, ()) if record.status == "failed" else ())
+            for item, record in zip(self._found, self.records(active), strict=True)
+        )
+
+    @property
+    def dropped(self) -> tuple[DroppedCopy, ...]:
+        """The copies of distributions that do not count, by name."""
+        return self._dropped
 
     def _record(self, item: _Found, active: frozenset[str]) -> PluginRecord:
         record = PluginRecord(item.id, item.distribution, item.version, item.value)
@@ -217,8 +233,8 @@ def _reason(problems: Sequence[Problem]) -> str:
     return "; ".join(f"{problem.code}: {problem.message}" for problem in problems)
 
 
-def scan(distributions: Iterable[metadata.Distribution]) -> tuple[_Found, ...]:
-    """Return every entry point of the group, sorted by (id, distribution, target), each once.
+def scan(distributions: Iterable[metadata.Distribution]) -> tuple[tuple[_Found, ...], tuple[DroppedCopy, ...]]:
+    """Return every entry point of the group, sorted by (id, distribution, target), each once, and the copies left out.
 
     A distribution that lies on `sys.path` twice (an editable install beside a build folder, a left-over of an old version)
     counts once: the copy that an import would find first, of equals the newest. One whose metadata is damaged stops no
@@ -233,9 +249,15 @@ def scan(distributions: Iterable[metadata.Distribution]) -> tuple[_Found, ...]:
             continue
         if found:
             copies.setdefault(_normalised(name), []).append((rank, found))
-    best = (max(group, key=lambda item: item[0])[1] for group in copies.values())
-    unique = {(item.id, _normalised(item.distribution), item.value): item for found in best for item in found}
-    return tuple(unique[key] for key in sorted(unique))
+    best = {name: max(group, key=lambda item: item[0])[1] for name, group in copies.items()}
+    unique = {(item.id, _normalised(item.distribution), item.value): item for found in best.values() for item in found}
+    places = {
+        DroppedCopy(found[0].distribution, found[0].version, found[0].folder, best[name][0].folder)
+        for name, group in copies.items()
+        for _, found in group
+        if found[0].folder != best[name][0].folder or found[0].version != best[name][0].version
+    }
+    return tuple(unique[key] for key in sorted(unique)), tuple(sorted(places, key=attrs.astuple))
 
 
 def _read(distribution: metadata.Distribution) -> tuple[str, str, list[_Found]]:
@@ -251,9 +273,15 @@ def _read(distribution: metadata.Distribution) -> tuple[str, str, list[_Found]]:
         name, version = _named(distribution)
         if text is None and not _normalised(name).startswith(_OURS):
             return "", "", []  # undecodable, and nothing says that it has to do with us
-        return name, version, [_Found(_normalised(name).removeprefix(_OURS), name, version, "entry_points.txt", None)]
+        id_ = _normalised(name).removeprefix(_OURS)
+        return name, version, [_Found(id_, name, version, "entry_points.txt", None, _folder(distribution))]
     name, version = _named(distribution)
-    return name, version, [_Found(entry.name, name, version, entry.value, entry) for entry in entries]
+    folder = _folder(distribution)
+    return name, version, [_Found(entry.name, name, version, entry.value, entry, folder) for entry in entries]
+
+
+def _folder(distribution: metadata.Distribution) -> str:
+    return str(distribution.locate_file(""))
 
 
 def _named(distribution: metadata.Distribution) -> tuple[str, str]:
@@ -270,7 +298,7 @@ def _normalised(name: str) -> str:
 
 def _rank(distribution: metadata.Distribution, version: str) -> _Rank:
     """Return what makes one copy of a distribution win over another: the greater, whatever order they are found in."""
-    folder = Path(str(distribution.locate_file("")))
+    folder = Path(_folder(distribution))
     place = next((place for place, entry in enumerate(sys.path) if Path(entry or ".") == folder), len(sys.path))
     release = re.match(r"[\d.]*", version)
     numbers = tuple(int(part) for part in re.findall(r"\d+", release[0])) if release else ()

@@ -10,7 +10,18 @@ from typing import Any, Final
 import attrs
 
 import narrowgate
-from narrowgate import Composition, Config, Discovery, PluginRecord, diagnose, inventory, load_config, plan
+from narrowgate import (
+    Composition,
+    Config,
+    Discovery,
+    DroppedCopy,
+    PluginRecord,
+    PluginTrace,
+    diagnose,
+    inventory,
+    load_config,
+    plan,
+)
 from narrowgate.errors import ConfigError, InputError, StoreError
 from narrowgate.seams.component import Seam
 from narrowgate.seams.ports import Reranker
@@ -151,15 +162,19 @@ class Inspected:
         records: every plugin found.
         summaries: component -> (name, seam, summary), for plugins that could be loaded.
         trouble: why the configuration could not be read.
+        traces: how each came to its record, in the order of `records`; empty where nobody asked.
+        dropped: copies of distributions that do not count.
     """
 
     records: Sequence[PluginRecord]
     summaries: dict[str, tuple[str, str, str]]
     trouble: str | None
+    traces: Sequence[PluginTrace]
+    dropped: Sequence[DroppedCopy]
 
 
-def inspected(place: Place) -> Inspected:
-    """Load every plugin that is not disabled and say what each one offers; raises nothing of ours."""
+def inspected(place: Place, *, trace: bool = False) -> Inspected:
+    """Load every plugin that is not disabled and say what each one offers, with `trace` also how; raises nothing of ours."""
     trouble = None
     try:
         config = load_config(place.config, overrides=overrides(place))
@@ -172,7 +187,8 @@ def inspected(place: Place) -> Inspected:
         for components in discovery.usable().values()
         for component in components
     }
-    return Inspected(found.records, summaries, trouble)
+    active = [record.id for record in found.records if record.status == "active"]
+    return Inspected(found.records, summaries, trouble, discovery.traces(active) if trace else (), discovery.dropped)
 
 
 def demonstration(place: Place) -> tuple[dict[str, Any], str | None]:
