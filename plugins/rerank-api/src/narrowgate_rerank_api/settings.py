@@ -131,7 +131,9 @@ class AgentMemorySettings(ScoringSettings):
         model: the model to ask for. Variable: `AGENT_MEMORY_RERANK_MODEL`.
         base_url: where the server is; `/rerank` is appended. Variables: `AGENT_MEMORY_RERANK_BASE_URL`, `OPENAI_BASE_URL`.
         api_key: the credential. Variables: `AGENT_MEMORY_RERANK_API_KEY`, `OPENAI_API_KEY`.
-        weights: as above; agent-memory always weights by vitality, and by priority or recency as the question is.
+        weights: what is multiplied onto the relevance; agent-memory always weights by vitality, and by priority or recency
+            as the question is.
+        options: further fields of each request, as for `rerank-api.endpoint`.
     """
 
     provider: str = attrs.field(default="none", metadata={"variables": ("AGENT_MEMORY_RERANK_PROVIDER",)})
