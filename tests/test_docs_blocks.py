@@ -40,6 +40,29 @@ def blocks(page: Path, language: str) -> Iterator[str]:
             yield text
 
 
+def indented(page: Path) -> Iterator[str]:
+    """Yield the TOML of indented blocks, from its first table on; commands may stand before it."""
+    plain = _FENCE.sub("", page.read_text(encoding="utf-8"))
+    for block in re.findall(r"(?:^    .*\n|^\n(?=    ))+", plain, re.MULTILINE):
+        text = "\n".join(line[4:] for line in block.splitlines()).strip() + "\n"
+        begin = re.search(r"^\[+[\w.\"-]+\]+$", text, re.MULTILINE)
+        if begin:
+            yield text[begin.start() :]
+
+
+def anchors(page: Path) -> set[str]:
+    """Return the anchors of a page's headings, as GitHub makes them."""
+    found: set[str] = set()
+    plain = _FENCE.sub("", page.read_text(encoding="utf-8"))
+    for heading in re.findall(r"^#+ (.+)$", plain, re.MULTILINE):
+        name = re.sub(r"[^\w -]", "", re.sub(r"\]\([^)]*\)", "", heading).lower()).strip().replace(" ", "-")
+        number = 0
+        while (made := f"{name}-{number}" if number else name) in found:
+            number += 1
+        found.add(made)
+    return found
+
+
 def code(page: Path) -> str:
     """Return everything on a page that is set as code for a shell: fenced, indented, or within a line."""
     text = page.read_text(encoding="utf-8")
@@ -52,7 +75,7 @@ def code(page: Path) -> str:
 @pages
 def test_configurations_load(page: Path, tmp_path: Path) -> None:
     """Every TOML block parses, and one that configures narrowgate has no unknown section, key or wrong value."""
-    for number, block in enumerate(blocks(page, "toml")):
+    for number, block in enumerate([*blocks(page, "toml"), *indented(page)]):
         if set(tomllib.loads(block)) & {*SECTIONS, "settings"}:
             file = tmp_path / f"{number}.toml"
             file.write_text(block, encoding="utf-8")
@@ -80,3 +103,15 @@ def test_links_lead_somewhere(page: Path) -> None:
     """Every relative link names a file or folder of the repository."""
     text = _FENCE.sub("", page.read_text(encoding="utf-8"))
     assert [target for target in _LINK.findall(text) if not (page.parent / target).exists()] == []
+
+
+@pages
+def test_links_lead_to_a_heading(page: Path) -> None:
+    """Every relative link with an anchor, and every link within the page, names a heading that is there."""
+    text = _FENCE.sub("", page.read_text(encoding="utf-8"))
+    wrong = []
+    for target, anchor in re.findall(r"\]\((?!https?:|mailto:)([^)#\s]*)#([^)\s]+)\)", text):
+        other = (page.parent / target).resolve() if target else page
+        if other.suffix == ".md" and anchor not in anchors(other):
+            wrong.append(f"{target}#{anchor}")
+    assert wrong == []

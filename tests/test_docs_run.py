@@ -162,3 +162,33 @@ def test_the_example_of_the_reranker() -> None:
         f"verdicts        {verdicts}\n"
         f"usage           calls={decision.usage.calls} requests={decision.usage.requests}\n"
     )
+
+
+def test_the_trace_of_the_debugging_page(environment: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The block shown is what `plugins --trace` says of the guide's plugin; only the time is another each time."""
+    site = environment / "site-packages"
+    info = site / "narrowgate_newest-0.1.0.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: narrowgate-newest\nVersion: 0.1.0\n")
+    (info / "entry_points.txt").write_text("[narrowgate.plugins]\nnewest = narrowgate_newest\n")
+    (site / "narrowgate_newest.py").write_text(NEWEST, encoding="utf-8")
+    monkeypatch.setenv("PYTHONPATH", str(site))
+    monkeypatch.setenv("NARROWGATE_PLUGINS__DISABLED", "local")  # nothing else may be slow here
+    told = shell("narrowgate plugins --trace").replace(f"{environment}/", "")
+    (shown,) = blocks("docs/debugging-plugins.md", "text")
+    block = re.search(r"^\d+\. newest .*\n(?:   .*\n)+", told, re.MULTILINE)
+    assert block is not None
+    assert _timeless(block[0]) == _timeless(shown)
+
+
+def _timeless(text: str) -> str:
+    return re.sub(r"[\d.]+ ms", "0 ms", re.sub(r"^\d+", "1", text))
+
+
+NEWEST: Final = """
+from narrowgate.seams import Component, Plugin, Seam, hookimpl
+PLUGIN = Plugin(id="newest", api=(1, 0))
+@hookimpl
+def narrowgate_rerankers():
+    return [Component("newest.first", Seam.RERANKER, "Newest evidence first.", lambda settings, deps: None)]
+"""
