@@ -13,9 +13,11 @@ if TYPE_CHECKING:
     from narrowgate.testing.building import Builder, builder
     from narrowgate.testing.conformance.contract import Conformance, expected_failure
     from narrowgate.testing.conformance.decision_backend import DecisionBackendConformance
+    from narrowgate.testing.conformance.entry_store import EntryStoreConformance
     from narrowgate.testing.conformance.local_rule import LocalRuleConformance
     from narrowgate.testing.conformance.reranker import RerankerConformance
     from narrowgate.testing.fakes import FakeBackend, FakeReranker, RecordingSink
+    from narrowgate.testing.memory_store import MemoryStore
     from narrowgate.testing.values import observation, pool
     from narrowgate.testing.watching import Deed, watched
 
@@ -23,9 +25,11 @@ _HOMES: Final = {
     "building": "Builder builder",
     "conformance.contract": "Conformance expected_failure",
     "conformance.decision_backend": "DecisionBackendConformance",
+    "conformance.entry_store": "EntryStoreConformance",
     "conformance.local_rule": "LocalRuleConformance",
     "conformance.reranker": "RerankerConformance",
     "fakes": "FakeBackend FakeReranker RecordingSink",
+    "memory_store": "MemoryStore",
     "values": "observation pool",
     "watching": "Deed watched",
 }
@@ -36,9 +40,11 @@ __all__ = [
     "Conformance",
     "DecisionBackendConformance",
     "Deed",
+    "EntryStoreConformance",
     "FakeBackend",
     "FakeReranker",
     "LocalRuleConformance",
+    "MemoryStore",
     "RecordingSink",
     "RerankerConformance",
     "builder",
