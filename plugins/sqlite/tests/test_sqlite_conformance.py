@@ -2,16 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
-from narrowgate.testing import Builder, EntryStoreConformance, builder
-from narrowgate_sqlite.plugin import narrowgate_entry_stores
+from narrowgate.seams import Seam
+from narrowgate.testing import (
+    Builder,
+    EntryStoreConformance,
+    FakeEmbedder,
+    RecallChannelConformance,
+    builder,
+    operations,
+)
+from narrowgate.values.entry import Put, VectorBatch
+from narrowgate.values.search import ChannelKind
+from narrowgate_sqlite.plugin import narrowgate_entry_stores, narrowgate_recall_channels
 from narrowgate_sqlite.settings import StoreSettings
 
 STORE = narrowgate_entry_stores()[0]
+CHANNELS = {item.name: item for item in narrowgate_recall_channels()}
 
 ELSEWHERE = """
 from pathlib import Path
@@ -34,3 +47,57 @@ class TestStore(EntryStoreConformance):
     def elsewhere(self, file: Path) -> str:
         """Open the same file in another process."""
         return ELSEWHERE.format(file=str(file))
+
+
+CHANNEL_ELSEWHERE = """
+from test_sqlite_conformance import opened
+build = lambda: opened({name!r}, {file!r})
+"""
+
+
+@asynccontextmanager
+async def opened(name: str, file: str) -> AsyncIterator[Any]:
+    """Open a channel over a file as the host does: the store first."""
+    async with builder(STORE, StoreSettings(path=Path(file)))() as store:
+        needs = {Seam.ENTRY_STORE: [store], Seam.EMBEDDER: [FakeEmbedder()]}
+        async with builder(CHANNELS[name], needs=needs)() as channel:
+            yield channel
+
+
+class TestLexical(RecallChannelConformance):
+    """`sqlite.lexical`."""
+
+    name: ClassVar[str] = "sqlite.lexical"
+
+    @pytest.fixture
+    def build(self, file: Path) -> Builder[Any]:
+        """Open the channel over the file."""
+        return lambda: opened(self.name, str(file))
+
+    @pytest.fixture
+    def write(self, file: Path) -> Any:
+        """Write through a store of its own on the same file, with vectors."""
+
+        async def write(memory: str, items: Any) -> Any:
+            embedder = FakeEmbedder()
+            batch = operations(items)
+            texts = [item.content.text for item in batch if isinstance(item, Put)]
+            vectors = VectorBatch(embedder.profile, dict(zip(texts, await embedder.embed(texts), strict=True)))
+            async with builder(STORE, StoreSettings(path=file))() as store:
+                return await store.commit(memory, batch, vectors=vectors)
+
+        return write
+
+    @pytest.fixture
+    def elsewhere(self, file: Path) -> str:
+        """Open the same channel in another process."""
+        return f"import sys; sys.path.insert(0, {str(Path(__file__).parent)!r})" + CHANNEL_ELSEWHERE.format(
+            name=self.name, file=str(file)
+        )
+
+
+class TestVector(TestLexical):
+    """`sqlite.vector`."""
+
+    name = "sqlite.vector"
+    kind = ChannelKind.VECTOR

@@ -15,10 +15,12 @@ if TYPE_CHECKING:
     from narrowgate.testing.conformance.decision_backend import DecisionBackendConformance
     from narrowgate.testing.conformance.entry_store import EntryStoreConformance
     from narrowgate.testing.conformance.local_rule import LocalRuleConformance
+    from narrowgate.testing.conformance.recall_channel import RecallChannelConformance
     from narrowgate.testing.conformance.reranker import RerankerConformance
     from narrowgate.testing.fakes import FakeBackend, FakeReranker, RecordingSink
+    from narrowgate.testing.fakes_recall import FakeChannel, FakeEmbedder
     from narrowgate.testing.memory_store import MemoryStore
-    from narrowgate.testing.values import observation, pool
+    from narrowgate.testing.values import observation, operations, pool
     from narrowgate.testing.watching import Deed, watched
 
 _HOMES: Final = {
@@ -27,10 +29,12 @@ _HOMES: Final = {
     "conformance.decision_backend": "DecisionBackendConformance",
     "conformance.entry_store": "EntryStoreConformance",
     "conformance.local_rule": "LocalRuleConformance",
+    "conformance.recall_channel": "RecallChannelConformance",
     "conformance.reranker": "RerankerConformance",
     "fakes": "FakeBackend FakeReranker RecordingSink",
+    "fakes_recall": "FakeChannel FakeEmbedder",
     "memory_store": "MemoryStore",
-    "values": "observation pool",
+    "values": "observation operations pool",
     "watching": "Deed watched",
 }
 _HOME_OF: Final = {name: home for home, names in _HOMES.items() for name in names.split()}
@@ -42,14 +46,18 @@ __all__ = [
     "Deed",
     "EntryStoreConformance",
     "FakeBackend",
+    "FakeChannel",
+    "FakeEmbedder",
     "FakeReranker",
     "LocalRuleConformance",
     "MemoryStore",
+    "RecallChannelConformance",
     "RecordingSink",
     "RerankerConformance",
     "builder",
     "expected_failure",
     "observation",
+    "operations",
     "pool",
     "watched",
 ]

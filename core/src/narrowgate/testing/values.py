@@ -11,7 +11,7 @@ import attrs
 from narrowgate.memory.drafts import prepare_strictly
 from narrowgate.values.assessment import Attempt, Coverage, DecisionAssessment, GateMode, GateVerdict, VerdictSource
 from narrowgate.values.decision import DecisionOutcome, Usage
-from narrowgate.values.entry import EntryDraft
+from narrowgate.values.entry import EntryDraft, Operation
 from narrowgate.values.identity import EntryRef
 from narrowgate.values.observation import DecisionObservation
 from narrowgate.values.policy import PrivacyBoundary, Thresholds
@@ -19,6 +19,15 @@ from narrowgate.values.search import Candidate, ChannelKind
 
 START: Final = datetime(2026, 3, 1, 10, tzinfo=UTC)
 """When the first made observation was made."""
+
+
+def operations(items: Sequence[EntryDraft | Operation]) -> list[Operation]:
+    """Return what a store is handed for drafts, as narrowgate would prepare them; operations stay as they are.
+
+    Raises:
+        InputError: a draft that memory would refuse.
+    """
+    return [prepare_strictly(item) if isinstance(item, EntryDraft) else item for item in items]
 
 
 def pool(texts: Sequence[str], *, memory: str = "notes", **draft: Any) -> tuple[Candidate, ...]:
