@@ -13,11 +13,15 @@ if TYPE_CHECKING:
     from narrowgate.testing.building import Builder, builder
     from narrowgate.testing.conformance.contract import Conformance, expected_failure
     from narrowgate.testing.conformance.decision_backend import DecisionBackendConformance
+    from narrowgate.testing.conformance.embedder import EmbedderConformance
     from narrowgate.testing.conformance.entry_store import EntryStoreConformance
+    from narrowgate.testing.conformance.generator import GeneratorConformance
     from narrowgate.testing.conformance.local_rule import LocalRuleConformance
+    from narrowgate.testing.conformance.observation_sink import ObservationSinkConformance
     from narrowgate.testing.conformance.recall_channel import RecallChannelConformance
     from narrowgate.testing.conformance.reranker import RerankerConformance
-    from narrowgate.testing.fakes import FakeBackend, FakeReranker, RecordingSink
+    from narrowgate.testing.conformance.sanitiser import SanitiserConformance
+    from narrowgate.testing.fakes import FakeBackend, FakeGenerator, FakeReranker, RecordingSink
     from narrowgate.testing.fakes_recall import FakeChannel, FakeEmbedder
     from narrowgate.testing.memory_store import MemoryStore
     from narrowgate.testing.values import observation, operations, pool
@@ -27,11 +31,15 @@ _HOMES: Final = {
     "building": "Builder builder",
     "conformance.contract": "Conformance expected_failure",
     "conformance.decision_backend": "DecisionBackendConformance",
+    "conformance.embedder": "EmbedderConformance",
     "conformance.entry_store": "EntryStoreConformance",
+    "conformance.generator": "GeneratorConformance",
     "conformance.local_rule": "LocalRuleConformance",
+    "conformance.observation_sink": "ObservationSinkConformance",
     "conformance.recall_channel": "RecallChannelConformance",
     "conformance.reranker": "RerankerConformance",
-    "fakes": "FakeBackend FakeReranker RecordingSink",
+    "conformance.sanitiser": "SanitiserConformance",
+    "fakes": "FakeBackend FakeGenerator FakeReranker RecordingSink",
     "fakes_recall": "FakeChannel FakeEmbedder",
     "memory_store": "MemoryStore",
     "values": "observation operations pool",
@@ -44,16 +52,21 @@ __all__ = [
     "Conformance",
     "DecisionBackendConformance",
     "Deed",
+    "EmbedderConformance",
     "EntryStoreConformance",
     "FakeBackend",
     "FakeChannel",
     "FakeEmbedder",
+    "FakeGenerator",
     "FakeReranker",
+    "GeneratorConformance",
     "LocalRuleConformance",
     "MemoryStore",
+    "ObservationSinkConformance",
     "RecallChannelConformance",
     "RecordingSink",
     "RerankerConformance",
+    "SanitiserConformance",
     "builder",
     "expected_failure",
     "observation",

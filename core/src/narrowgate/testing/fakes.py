@@ -8,7 +8,8 @@ from typing import Any
 import anyio.lowlevel
 import attrs
 
-from narrowgate.errors import DecisionError
+from narrowgate.errors import DecisionError, GenerationError
+from narrowgate.seams.ports import Generation
 from narrowgate.values.decision import DecisionOutcome, DecisionRequest, DecisionResult, Usage
 from narrowgate.values.observation import DecisionObservation
 from narrowgate.values.search import Candidate, RerankDecision
@@ -105,6 +106,41 @@ class FakeReranker:
         wanted = range(1, len(candidates) + 1) if self.ranks is None else self.ranks
         chosen = tuple(dict.fromkeys(rank for rank in wanted if 1 <= rank <= len(candidates)))[:limit]
         return RerankDecision(chosen, nothing_kept=not chosen)
+
+
+@attrs.define
+class FakeGenerator:
+    """A generator that answers with a value or by a function, whatever the schema.
+
+    Attributes:
+        answers: the value, a function of (instructions, data, schema), or an exception that is raised.
+        model: the model that it names.
+        policy_id: its versioned id.
+        wait: awaited before it answers, e.g. `anyio.sleep_forever` for one that hangs.
+        asked: the data of every generation, in order.
+    """
+
+    answers: Any = attrs.field(factory=lambda: {"ranks": []})
+    model: str = "fake-model-1"
+    policy_id: str = "fake.generator.v1"
+    wait: Callable[[], Awaitable[Any]] = anyio.lowlevel.checkpoint
+    asked: list[Mapping[str, Any]] = attrs.field(factory=list, init=False)
+
+    async def generate(self, instructions: str, data: Mapping[str, Any], schema: Mapping[str, Any]) -> Generation:
+        """Answer.
+
+        Raises:
+            GenerationError: the answer is an exception; one that is no `GenerationError` is its cause.
+        """
+        self.asked.append(data)
+        await self.wait()
+        answer = self.answers(instructions, data, schema) if callable(self.answers) else self.answers
+        if isinstance(answer, GenerationError):
+            raise answer
+        if isinstance(answer, Exception):
+            usage = Usage(1, 1, None, None)
+            raise GenerationError(f"the fake generator raised {type(answer).__name__}", usage) from answer
+        return Generation(answer, self.model, Usage(calls=1, requests=1))
 
 
 @attrs.define
