@@ -2,28 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, ClassVar
 
+import anyio
 import pytest
+from anyio.from_thread import start_blocking_portal
 
 from narrowgate.seams import Seam
 from narrowgate.testing import (
     Builder,
     EntryStoreConformance,
     FakeEmbedder,
+    ObservationSinkConformance,
     RecallChannelConformance,
     builder,
+    observation,
     operations,
 )
 from narrowgate.values.entry import Put, VectorBatch
 from narrowgate.values.search import ChannelKind
-from narrowgate_sqlite.plugin import narrowgate_entry_stores, narrowgate_recall_channels
-from narrowgate_sqlite.settings import StoreSettings
+from narrowgate_sqlite.plugin import narrowgate_entry_stores, narrowgate_observation_sinks, narrowgate_recall_channels
+from narrowgate_sqlite.settings import LedgerSettings, StoreSettings
 
 STORE = narrowgate_entry_stores()[0]
+LEDGER = narrowgate_observation_sinks()[0]
 CHANNELS = {item.name: item for item in narrowgate_recall_channels()}
 
 ELSEWHERE = """
@@ -101,3 +106,49 @@ class TestVector(TestLexical):
 
     name = "sqlite.vector"
     kind = ChannelKind.VECTOR
+
+
+class TestLedger(ObservationSinkConformance):
+    """`sqlite.ledger`."""
+
+    @pytest.fixture
+    def build(self, file: Path) -> Builder[Any]:
+        """Build it as the host does; made observations are older than what it would keep."""
+        return builder(LEDGER, LedgerSettings(path=file, keep_days=0))
+
+    @pytest.fixture
+    def failing(self, file: Path) -> Builder[Any]:
+        """Take its file away once it is open."""
+
+        @asynccontextmanager
+        async def build() -> AsyncIterator[Any]:
+            async with builder(LEDGER, LedgerSettings(path=file, keep_days=0))() as ledger:
+                await ledger.observe(observation())
+                await anyio.Path(file).unlink()
+                yield ledger
+
+        return build
+
+    @pytest.fixture
+    def taken(self, file: Path) -> Callable[[], list[str]]:
+        """Read the ids back through another ledger on the same file."""
+
+        async def read() -> list[str]:
+            async with builder(LEDGER, LedgerSettings(path=file, keep_days=0))() as ledger:
+                return [record["observation_id"] for _, record in await ledger.records()]
+
+        def call() -> list[str]:
+            with start_blocking_portal() as portal:
+                return portal.call(read)
+
+        return call
+
+    @pytest.fixture
+    def everything(self, file: Path) -> Callable[[], str]:
+        """Read the bytes of the file and of its log."""
+
+        def read() -> str:
+            files = [path for path in file.parent.iterdir() if path.name.startswith(file.name)]
+            return "".join(path.read_bytes().decode("utf-8", errors="replace") for path in files)
+
+        return read
