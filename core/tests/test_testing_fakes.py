@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from typing import ClassVar
 
@@ -10,8 +10,19 @@ import anyio
 import pytest
 
 from narrowgate.decisions import DecisionOutcome, DecisionRequest, DecisionResult
-from narrowgate.errors import DecisionError, RerankError
-from narrowgate.testing import Builder, DecisionBackendConformance, FakeBackend, FakeReranker, RerankerConformance, pool
+from narrowgate.errors import DecisionError, GenerationError, RerankError
+from narrowgate.testing import (
+    Builder,
+    DecisionBackendConformance,
+    FakeBackend,
+    FakeGenerator,
+    FakeReranker,
+    GeneratorConformance,
+    ObservationSinkConformance,
+    RecordingSink,
+    RerankerConformance,
+    pool,
+)
 from narrowgate.values.decision import Usage
 
 YES = DecisionRequest("memory.rerank", "?", "The gateway uses port 8443.", ("port",))
@@ -54,6 +65,61 @@ class TestFakeReranker(RerankerConformance):
         return lambda: nullcontext(FakeReranker([2, 1, *range(3, 100)]))
 
     selects = False
+
+
+class TestFakeGenerator(GeneratorConformance):
+    """`FakeGenerator`; it does not look at the schema, so that a model that does not keep to one is another's to refuse."""
+
+    @pytest.fixture
+    def build(self) -> Builder[FakeGenerator]:
+        """Open one that answers."""
+        return lambda: nullcontext(FakeGenerator({"ranks": [1]}))
+
+    @pytest.fixture
+    def failing(self) -> Builder[FakeGenerator]:
+        """Open one that raises."""
+        return lambda: nullcontext(FakeGenerator(OSError("down")))
+
+    @pytest.fixture
+    def misfitting(self) -> Builder[FakeGenerator]:
+        """Open one that is told to fail as a generator does whose model does not keep to a schema."""
+        return lambda: nullcontext(FakeGenerator(GenerationError("no JSON", Usage(1, 1), "invalid-answer")))
+
+    @pytest.fixture
+    def hanging(self) -> Builder[FakeGenerator]:
+        """Open one that never answers."""
+        return lambda: nullcontext(FakeGenerator(wait=anyio.sleep_forever))
+
+
+class TestRecordingSink(ObservationSinkConformance):
+    """`RecordingSink`, which remembers what it is given as it is."""
+
+    keeps_snippets = True
+
+    @pytest.fixture
+    def sink(self) -> RecordingSink:
+        """Return the sink of one rule."""
+        return RecordingSink()
+
+    @pytest.fixture
+    def build(self, sink: RecordingSink) -> Builder[RecordingSink]:
+        """Open it."""
+        return lambda: nullcontext(sink)
+
+    @pytest.fixture
+    def failing(self) -> Builder[RecordingSink]:
+        """Open one that raises."""
+        return lambda: nullcontext(RecordingSink(fails=OSError("full")))
+
+    @pytest.fixture
+    def taken(self, sink: RecordingSink) -> Callable[[], list[str]]:
+        """Read the ids."""
+        return lambda: [item.observation_id for item in sink.taken]
+
+    @pytest.fixture
+    def everything(self, sink: RecordingSink) -> Callable[[], str]:
+        """Read all of it."""
+        return lambda: str(sink.taken)
 
 
 @pytest.mark.anyio

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from narrowgate.testing.conformance.sanitiser import SanitiserConformance
     from narrowgate.testing.fakes import FakeBackend, FakeGenerator, FakeReranker, RecordingSink
     from narrowgate.testing.fakes_recall import FakeChannel, FakeEmbedder
+    from narrowgate.testing.hosts import make_host
     from narrowgate.testing.memory_store import MemoryStore
     from narrowgate.testing.values import observation, operations, pool
     from narrowgate.testing.watching import Deed, watched
@@ -41,6 +42,7 @@ _HOMES: Final = {
     "conformance.sanitiser": "SanitiserConformance",
     "fakes": "FakeBackend FakeGenerator FakeReranker RecordingSink",
     "fakes_recall": "FakeChannel FakeEmbedder",
+    "hosts": "make_host",
     "memory_store": "MemoryStore",
     "values": "observation operations pool",
     "watching": "Deed watched",
@@ -69,6 +71,7 @@ __all__ = [
     "SanitiserConformance",
     "builder",
     "expected_failure",
+    "make_host",
     "observation",
     "operations",
     "pool",
