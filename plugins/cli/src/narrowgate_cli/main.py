@@ -29,6 +29,7 @@ COMMANDS: Final = {
     "eval": ("eval_:eval_", "Measure recall and decisions on labelled collections."),
     "check": ("check:check", "Say whether the configuration can run."),
     "plugins": ("plugins:plugins", "List the plugins found and what they offer."),
+    "plugin new": ("plugin_new:new", "Write a new plugin: a distribution that installs and passes its contract as it is."),
     "policy list": ("policy:list_", "List the decision policies: those that take part, and those that are built in."),
     "policy show": ("policy:show", "Show everything that one policy says."),
     "policy lint": ("policy:lint", "Check policy files without running anything."),
@@ -63,6 +64,7 @@ COMMANDS: Final = {
 the name of a group."""
 
 GROUPS: Final = {
+    "plugin": "Write plugins.",
     "policy": "Decision policies: what they say, what they reach, and who let them gain power.",
     "held": "Writes that a gate holds back: nothing of them is lost, and a person decides.",
     "observations": "What gates did: one by one, in figures, and as a file.",
