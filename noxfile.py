@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import re
 import shutil
 import sys
 from collections.abc import Iterable
@@ -55,6 +56,9 @@ TESTS: Final = {
 }
 """Part -> (folder of its tests, distributions to install)."""
 
+LOWEST: Final = ["narrowgate", "narrowgate-http", *SEARCH[:2], "narrowgate-observe", "narrowgate-redact"]
+"""Distributions whose tests run with the lowest versions of what all of them declare."""
+
 WITHOUT: Final = ["--ignore=tests/compositions", "--ignore=tests/bench"]
 """Compositions and benchmarks have their own sessions."""
 
@@ -97,6 +101,29 @@ def typing(session: nox.Session) -> None:
     """Check the types of all sources strictly."""
     install(session, *GROUPS["typing"], *GROUPS["test"], *third_party())
     session.run("mypy", *(f"{folder}/src" for folder in FOLDERS.values()))
+
+
+@nox.session(tags=["full"], requires=["build"])
+def published(session: nox.Session) -> None:
+    """Check what a user's type checker sees of the wheels: a strict consumer, and every public type of the core known."""
+    install_ours(session, FOLDERS)
+    install(session, *GROUPS["typing"], *GROUPS["published"])
+    session.chdir(session.create_tmp())  # away from the sources: only what is installed is seen
+    session.run("mypy", "--strict", str(ROOT / "tests" / "typing_consumer.py"))
+    session.run("basedpyright", "--verifytypes", "narrowgate", "--ignoreexternal")
+
+
+@nox.session(tags=["full"], requires=["build"])
+def lowest(session: nox.Session) -> None:
+    """Run the quick tests of what stands on few dependencies with the lowest version of each that is declared."""
+    pins = Path(session.create_tmp()) / "lowest.txt"
+    pins.write_text("\n".join(lowest_pins()) + "\n", encoding="utf-8")
+    # The one session beside `build` that asks the index: older wheels are wanted here alone.
+    links = ["--find-links", str(ours_dir(session)), "--constraint", str(pins)]
+    session.install("--no-deps", "--force-reinstall", *links, *LOWEST)
+    session.install(*links, *LOWEST, *GROUPS["test"])
+    folders = [TESTS[name.removeprefix("narrowgate-") if name != "narrowgate" else "narrowgate"][0] for name in LOWEST]
+    run_pytest(session, ["-n", "2", "-m", "not full", *folders])
 
 
 @nox.session(tags=["full"], requires=["build"])
@@ -170,9 +197,16 @@ def third_party() -> list[str]:
     return sorted(requirement for requirement in declared if not requirement.startswith("narrowgate"))
 
 
+def lowest_pins() -> list[str]:
+    """Return `name==version` for the lower bound of every requirement that our distributions and the tests declare."""
+    declared = [*third_party(), *GROUPS["test"]]
+    bounds = [match for item in declared if (match := re.match(r"([A-Za-z0-9._-]+)>=([0-9.]+)", item))]
+    return sorted({f"{match[1]}=={match[2]}" for match in bounds if match[1] != "pip"})
+
+
 def collected() -> list[str]:
     """Return everything that `build` collects; with what builds our wheels, for the test of the README's commands."""
-    groups = ("test", "extras", "servers", "sinks", "typing", "build")
+    groups = ("test", "extras", "servers", "sinks", "typing", "published", "build")
     return [*third_party(), *(requirement for group in groups for requirement in GROUPS[group])]
 
 

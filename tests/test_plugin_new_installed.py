@@ -51,6 +51,7 @@ def test_all_are_listed_and_can_run(environment: Environment) -> None:
     assert not [plugin["id"] for plugin in listed if plugin["status"] == "failed"]
     (environment.home / "narrowgate.toml").write_text(
         "[use]\n"
+        'store = "sqlite.store"\n'
         f'channels = ["{offered["recall_channel"]}"]\n'
         f'embedder = "{offered["embedder"]}"\n'
         f'decision_backend = "{offered["decision_backend"]}"\n'

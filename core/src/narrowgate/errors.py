@@ -51,7 +51,7 @@ class CompositionError(NarrowgateError):
 
     def __init__(self, problems: Sequence[Problem], report: str) -> None:
         super().__init__(report)
-        self.problems = tuple(problems)
+        self.problems: tuple[Problem, ...] = tuple(problems)
 
 
 class InputError(NarrowgateError, ValueError):
@@ -86,7 +86,9 @@ class ConflictError(NarrowgateError):
         super().__init__(
             f"memory {memory!r} is at revision {actual}, not at {expected}: read the changes since and try again"
         )
-        self.memory, self.expected, self.actual = memory, expected, actual
+        self.memory: str = memory
+        self.expected: int = expected
+        self.actual: int = actual
 
 
 class BatchRefusedError(NarrowgateError):
@@ -96,7 +98,7 @@ class BatchRefusedError(NarrowgateError):
         refused = [item for item in outcomes if item.status == "refused"]
         codes = ", ".join(sorted({str(item.code) for item in refused}))
         super().__init__(f"{len(refused)} of {len(outcomes)} items refused ({codes}); strict batch: nothing was written")
-        self.outcomes = tuple(outcomes)
+        self.outcomes: tuple[ItemOutcome, ...] = tuple(outcomes)
 
 
 class StoreError(NarrowgateError):
@@ -124,7 +126,8 @@ class RecallError(NarrowgateError):
 
     def __init__(self, message: str, usage: Usage | None = None, code: str | None = None) -> None:
         super().__init__(message)
-        self.usage, self.code = usage, code
+        self.usage: Usage | None = usage
+        self.code: str | None = code
 
 
 class CapabilityError(RecallError):

@@ -95,7 +95,8 @@ class Gate:
     ) -> None:
         if policy.mode is GateMode.DISABLED:
             raise ValueError(f"policy {policy.policy_id!r} is disabled: a disabled policy has no gate")
-        self.policy, self.fingerprint = policy, fingerprint(policy)
+        self.policy: DecisionPolicy = policy
+        self.fingerprint: str = fingerprint(policy)
         self.consumer: Consumer = CONSUMERS[policy.consumer]
         self._named, self._rules, self._sanitiser = backend, tuple(rules), sanitiser
         self._settings = settings or GateSettings()

@@ -127,7 +127,8 @@ class RerankWatch:
     def __init__(
         self, gate: Gate, named: NamedBackend | None, observers: Observers, shadow: Shadow, *, snippets: bool = False
     ) -> None:
-        self.gate, self._named = gate, named
+        self.gate: Gate = gate
+        self._named = named
         self._observers, self._shadow, self._snippets = observers, shadow, snippets
 
     def describes(self, policy_id: object) -> bool:

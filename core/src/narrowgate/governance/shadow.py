@@ -82,7 +82,8 @@ class Shadow:
     def __init__(
         self, stream: MemoryObjectSendStream[_Item], notes: MemoryObjectSendStream[Evaluation], state: ShadowState
     ) -> None:
-        self._stream, self._notes, self.state = stream, notes, state
+        self._stream, self._notes = stream, notes
+        self.state: ShadowState = state
         self._closed = False
 
     def close(self) -> None:

@@ -61,7 +61,8 @@ class WriteGate:
         snippets: bool = False,
         expiry: timedelta = timedelta(days=30),
     ) -> None:
-        self.gate, self.expiry = gate, expiry
+        self.gate: Gate = gate
+        self.expiry: timedelta = expiry
         self._store, self._observers, self._shadow, self._snippets = store, observers, shadow, snippets
 
     @property
@@ -183,7 +184,7 @@ class GatedBatch:
     """
 
     def __init__(self, gate: WriteGate, memory: str, operations: tuple[Operation, ...]) -> None:
-        self.operation = new_entry_ids(1)[0]
+        self.operation: str = new_entry_ids(1)[0]
         self._gate, self._memory, self._operations = gate, memory, operations
         self._shadow = gate.in_shadow  # a demotion on the way is for the batches after this one
         self._judged: dict[int, tuple[Judged, str]] = {}

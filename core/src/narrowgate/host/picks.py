@@ -80,7 +80,9 @@ class Picks:
         unknown = sorted(set(injected) - set(PLACES))
         if unknown:
             raise ValueError(f"nothing can be injected as {', '.join(unknown)}; places are {', '.join(PLACES)}")
-        self.config, self.injected, self.discovery = config, injected, discovery
+        self.config: Config = config
+        self.injected: Mapping[str, Any] = injected
+        self.discovery: Discovery = discovery
         self.by_seam: dict[Seam, list[Pick]] = {seam: [] for seam in (*PLACES.values(), Seam.LOCAL_RULE)}
         self.lost: set[Seam] = set()
         self.problems: list[Problem] = []

@@ -14,6 +14,7 @@ import attrs
 
 from narrowgate.decisions.account import MeteredBackend, MeteredGenerator
 from narrowgate.errors import CompositionError, InputError, NarrowgateError
+from narrowgate.governance.advice import Advice
 from narrowgate.governance.polarity import polarity
 from narrowgate.governance.rerank_watch import WatchedReranker
 from narrowgate.host import codes, report
@@ -51,7 +52,8 @@ class Narrowgate:
     """
 
     def __init__(self, composition: Composition, built: Mapping[str, Any], governing: Governing) -> None:
-        self.composition, self.governing = composition, governing
+        self.composition: Composition = composition
+        self.governing: Governing = governing
         self._built = dict(built)
         self._settings: SearchSettings = composition.config.search
         self._store: EntryStore = self._of(Seam.ENTRY_STORE)[0][1]
@@ -61,8 +63,8 @@ class Narrowgate:
         vectors = any(channel.kind is ChannelKind.VECTOR for _, channel in channels)
         # Without a vector channel nobody would look at vectors, so that writes need not wait for a model.
         queue = self._store if isinstance(self._store, HeldQueue) else None
-        self.memory = MemoryService(self._store, embedder if vectors else None, governing.write_gate, queue)
-        self.review = ReviewService(self._store, queue, embedder if vectors else None)
+        self.memory: MemoryService = MemoryService(self._store, embedder if vectors else None, governing.write_gate, queue)
+        self.review: ReviewService = ReviewService(self._store, queue, embedder if vectors else None)
         threshold = embedder.profile.threshold if embedder is not None else None
         rerankers: list[tuple[str, Reranker]] = self._of(Seam.RERANKER)
         named = [
@@ -72,8 +74,10 @@ class Narrowgate:
         stage = NamedReranker(*rerankers[0]) if rerankers else None
         if stage is not None and governing.rerank_watch is not None:
             stage = attrs.evolve(stage, reranker=WatchedReranker(stage.reranker))
-        self.search_service = SearchService(self._store, named, stage, self._settings, composition.config.rerank)
-        self.advice = governing.advice(self._store, SearchService(self._store, named, None, self._settings))
+        self.search_service: SearchService = SearchService(
+            self._store, named, stage, self._settings, composition.config.rerank
+        )
+        self.advice: Advice = governing.advice(self._store, SearchService(self._store, named, None, self._settings))
 
     def _of(self, seam: Seam) -> list[tuple[str, Any]]:
         return [(item.name, self._built[item.name]) for item in self.composition.of(seam)]

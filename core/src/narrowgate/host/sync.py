@@ -58,7 +58,7 @@ class SyncNarrowgate:
         self._portal = portal
         self._host = host
         self._closed = False
-        self.advice = SyncAdvice(self._call, host)
+        self.advice: SyncAdvice = SyncAdvice(self._call, host)
 
     def _call(self, function: Callable[..., Awaitable[T]], *args: Any) -> T:
         if self._closed:

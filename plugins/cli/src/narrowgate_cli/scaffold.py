@@ -27,7 +27,7 @@ DISTRIBUTION: Final = re.compile(r"[A-Za-z]([A-Za-z0-9._-]*[A-Za-z0-9])?")
 _OURS: Final = "narrowgate-"
 _RESERVED: Final = frozenset({"narrowgate", "injected", "none"})
 _MODULES: Final = frozenset({"narrowgate", "narrowgate_http", "test", "tests"})
-_CORE: Final = ("attrs>=24.2", "narrowgate>=0.1,<0.2")
+_CORE: Final = ("attrs>=24.3", "narrowgate>=0.1,<0.2")
 _LONGEST: Final = 60
 
 
