@@ -14,9 +14,9 @@ from narrowgate.governance.builtin import BUILT_IN
 from narrowgate.governance.consumers import CONSUMERS
 from narrowgate.governance.files import OPTIONAL, REQUIRED, read_policy
 from narrowgate.governance.fingerprint import NOT_IN_IT
-from narrowgate.governance.questions import LANGUAGES
 from narrowgate.values.assessment import GateMode, GateVerdict
 from narrowgate.values.decision import DecisionOutcome
+from narrowgate.values.language import LANGUAGES, language_of
 from narrowgate.values.policy import PrivacyBoundary, PromotionCriteria
 
 TEXT: Final = (Path(__file__).parent.parent / "docs/policies.md").read_text(encoding="utf-8")
@@ -85,10 +85,18 @@ def test_modes_boundaries_and_the_fingerprint_are_told_in_full() -> None:
 
 
 def test_what_the_second_stage_asks_is_what_its_policy_says() -> None:
-    """The descriptive policy would else describe something that nobody asks."""
-    from narrowgate_decision import QUESTION
+    """The descriptive policy would else describe something that nobody asks: id, version and every text are one."""
+    from narrowgate_decision import POLICY, QUESTIONS, VERSION
 
-    assert dict(BUILT_IN["memory.rerank.decision.v1"].question) == {"en": QUESTION}
+    described = BUILT_IN[POLICY]
+    assert (described.version, dict(described.question)) == (VERSION, dict(QUESTIONS))
+
+
+@pytest.mark.parametrize("name", BUILT_IN)
+def test_every_built_in_policy_asks_in_english_and_chinese(name: str) -> None:
+    """Each has a text of its own in both, and the one in Chinese is written in Chinese."""
+    question = BUILT_IN[name].question
+    assert {language_of(text) for text in question.values()} == {*question} == {"en", "zh"}
 
 
 @pytest.mark.parametrize("name", BUILT_IN)

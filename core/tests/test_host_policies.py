@@ -215,7 +215,7 @@ RAISED = attrs.evolve(POSING, version="1;own")
     assert told(planned(None, "fake_plugin_posing:RAISED")) == []
     ((code, message),) = told(planned(None, "fake_plugin_posing:POSING"))
     assert code == "policy-changed"
-    assert "policy 'memory.rerank.decision.v1' is not what is built in as version '1': question.en was " in message
+    assert "policy 'memory.rerank.decision.v1' is not what is built in as version '2': question.en was " in message
 
 
 def test_the_settings_of_its_rules_are_part_of_a_policy(tmp_path: Path) -> None:

@@ -11,9 +11,10 @@ from narrowgate.decisions import DecisionOutcome, DecisionResult, Usage
 from narrowgate.seams import API_VERSION, Deps, Need, Seam
 from narrowgate.seams.ports import Reranker
 from narrowgate.values.search import Verdict
-from narrowgate_decision import POLICY, KeepDrop, KeepDropSettings
+from narrowgate_decision import POLICY, VERSION, KeepDrop, KeepDropSettings
 
 YES, NO, ABSTAIN = DecisionOutcome.YES, DecisionOutcome.NO, DecisionOutcome.ABSTAIN
+BASE = f"{POLICY};version={VERSION}"
 
 
 @pytest.mark.anyio
@@ -126,12 +127,12 @@ async def test_verdicts_carry_what_the_backend_said(scripted, pool):
 @pytest.mark.parametrize(
     ("settings", "policy_id"),
     [
-        ({}, POLICY),
-        ({"keep": ("abstain", "yes"), "deadline": 5, "max_concurrency": 2}, POLICY),
-        ({"keep": ("yes",)}, POLICY + ";keep=yes"),
-        ({"keep": ("no", "yes")}, POLICY + ";keep=yes+no"),
-        ({"on_nothing_kept": "empty"}, POLICY + ";nothing-kept=empty"),
-        ({"keep": ["yes"], "on_nothing_kept": "empty"}, POLICY + ";keep=yes;nothing-kept=empty"),
+        ({}, BASE),
+        ({"keep": ("abstain", "yes"), "deadline": 5, "max_concurrency": 2}, BASE),
+        ({"keep": ("yes",)}, BASE + ";keep=yes"),
+        ({"keep": ("no", "yes")}, BASE + ";keep=yes+no"),
+        ({"on_nothing_kept": "empty"}, BASE + ";nothing-kept=empty"),
+        ({"keep": ["yes"], "on_nothing_kept": "empty"}, BASE + ";keep=yes;nothing-kept=empty"),
     ],
 )
 def test_the_policy_id_tells_what_changes_a_selection(scripted, settings, policy_id):

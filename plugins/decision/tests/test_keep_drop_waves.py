@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from narrowgate.decisions import RERANK_KIND, DecisionOutcome, DecisionResult, Usage
-from narrowgate_decision import QUESTION, KeepDrop, KeepDropSettings
+from narrowgate_decision import QUESTIONS, KeepDrop, KeepDropSettings
 from narrowgate_decision.scan import Scan
 
 YES, NO, ABSTAIN = DecisionOutcome.YES, DecisionOutcome.NO, DecisionOutcome.ABSTAIN
@@ -153,8 +153,27 @@ async def test_asks_about_the_text_with_the_query_as_evidence(scripted, pool):
     backend = scripted({"text": YES})
     await KeepDrop(backend).rerank("who?", pool(["text"]), 1)
     (request,) = backend.requests
-    assert (request.decision_kind, request.question) == (RERANK_KIND, QUESTION)
+    assert (request.decision_kind, request.question) == (RERANK_KIND, QUESTIONS["en"])
     assert (request.subject, request.evidence) == ("text", ("who?",))
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("query", "language"),
+    [
+        ("where is the backup?", "en"),
+        ("备份在哪里？", "zh"),
+        ("Postgres 的备份在哪里？", "zh"),
+        ("バックアップはどこ？", "en"),  # no text of the question is in Japanese
+        ("2026-03-01 04:00", "en"),
+    ],
+)
+async def test_asks_the_whole_pool_in_the_language_of_the_query(scripted, pool, query, language):
+    """The query's script alone decides, whatever the candidates are in, so that each search has one question."""
+    texts = ["the backup is in Frankfurt", "备份在法兰克福", "バックアップ"]
+    backend = scripted(dict.fromkeys(texts, YES), batch_limit=2)
+    await KeepDrop(backend).rerank(query, pool(texts), 3)
+    assert [request.question for request in backend.requests] == [QUESTIONS[language]] * 3
 
 
 @pytest.mark.anyio

@@ -8,6 +8,7 @@ from importlib.resources import files
 from typing import Any
 
 import anyio
+import attrs
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -16,7 +17,7 @@ from local_parts import CountedIndex
 from narrowgate.errors import DecisionError, InputError
 from narrowgate.recall.analysis import ANALYSER_VERSION
 from narrowgate.seams.ports import DecisionBackend, TermStatistics
-from narrowgate.values.decision import DecisionOutcome, DecisionRequest, DecisionResult, Usage
+from narrowgate.values.decision import RERANK_QUESTION, DecisionOutcome, DecisionRequest, DecisionResult, Usage
 from narrowgate.values.entry import EmbeddingProfile
 from narrowgate_local.embedding import usem3
 from narrowgate_local.embedding.base import InProcessEmbedder
@@ -252,3 +253,17 @@ def test_numbers_of_other_features_are_refused() -> None:
     del data["variants"]["plain"]["features"]["coverage"]
     with pytest.raises(ValueError, match="plain"):
         parse(data)
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("variant", ["plain", "usem3"])
+async def test_how_the_question_is_worded_changes_no_number(variant: str, texts: tuple[str, ...]) -> None:
+    """It judges subject and evidence alone: in which language a second stage asks moves none of its measured figures."""
+    maker = backend(embedder=usem3_embedder() if variant == "usem3" else None)
+    for query in ("Why did Piet sell the rowing boat?", "读书会的地点是哪里？"):
+        asked = [ask(query, text) for text in texts]
+        told = [
+            await maker.evaluate_many([attrs.evolve(request, question=question) for request in asked])
+            for question in (*RERANK_QUESTION.values(), "?")
+        ]
+        assert told[0] == told[1] == told[2]

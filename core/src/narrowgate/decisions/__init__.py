@@ -6,6 +6,7 @@ from narrowgate.decisions.envelope import FailOpen
 from narrowgate.values.decision import (
     NO_USAGE,
     RERANK_KIND,
+    RERANK_QUESTION,
     DecisionOutcome,
     DecisionRequest,
     DecisionResult,
@@ -15,6 +16,7 @@ from narrowgate.values.decision import (
 __all__ = [
     "NO_USAGE",
     "RERANK_KIND",
+    "RERANK_QUESTION",
     "Account",
     "DecisionOutcome",
     "DecisionRequest",

@@ -19,7 +19,7 @@ from narrowgate.governance.consumers import (
     TOPIC_KIND,
 )
 from narrowgate.values.assessment import GateVerdict
-from narrowgate.values.decision import RERANK_KIND, DecisionOutcome
+from narrowgate.values.decision import RERANK_KIND, RERANK_QUESTION, DecisionOutcome
 from narrowgate.values.policy import DecisionPolicy, FailurePolicy, PromotionCriteria
 
 _YES_PASSES: Final = {DecisionOutcome.YES: GateVerdict.ALLOW, DecisionOutcome.NO: GateVerdict.DENY}
@@ -177,11 +177,10 @@ APPLICABILITY: Final = DecisionPolicy(
 RERANK: Final = DecisionPolicy(
     policy_id="memory.rerank.decision.v1",
     decision_kind=RERANK_KIND,
-    version="1",
+    version="2",  # 1 asked in English whatever the language
     consumer="memory_rerank",
     failure_policy=FailurePolicy.FAIL_CLOSED,
-    # What `decision.keep-drop` asks, of content in every language: a text in Chinese would describe what nobody asks.
-    question={"en": "Does this text hold evidence that answers the query?"},
+    question=RERANK_QUESTION,  # what `decision.keep-drop` asks
     subject_selector="candidate.text",
     evidence_selector="query.text",
     outcome_mapping=_YES_PASSES,

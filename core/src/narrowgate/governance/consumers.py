@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Final, Literal
 
 import attrs
 
@@ -30,6 +30,8 @@ class Consumer:
         effects: effect -> the action that it stands for; empty for a consumer that may never enforce.
         kinds: for a consumer that asks several questions, or is called by name: decision kind of each -> the built-in policy
             that asks it. Empty for one whose policies may have any.
+        asks_in: whose language the question is asked in: that of the subject; or that of the (first) evidence, where one
+            piece of evidence, such as a query, is what many subjects are judged against.
     """
 
     name: str
@@ -39,6 +41,7 @@ class Consumer:
     flagged: str | None
     effects: Mapping[str, str]
     kinds: Mapping[str, str] = attrs.field(factory=dict)
+    asks_in: Literal["subject", "evidence"] = "subject"
 
 
 CONSUMERS: Final[Mapping[str, Consumer]] = {
@@ -90,6 +93,7 @@ CONSUMERS: Final[Mapping[str, Consumer]] = {
             passed="memory_rerank_select",
             flagged=None,
             effects={"fail_search": "memory_rerank_fail"},
+            asks_in="evidence",
         ),
     )
 }

@@ -15,10 +15,10 @@ from typing import Any, Final, TypeVar
 import attrs
 
 from narrowgate.governance.consumers import CONSUMERS
-from narrowgate.governance.questions import LANGUAGES
 from narrowgate.seams.component import Problem
 from narrowgate.values.assessment import GateMode, GateVerdict
 from narrowgate.values.decision import DecisionOutcome
+from narrowgate.values.language import LANGUAGES
 from narrowgate.values.policy import (
     LANGUAGE,
     MAX_QUESTION,

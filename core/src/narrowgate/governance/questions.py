@@ -3,35 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Mapping
-from typing import Final
 
 import attrs
 
+from narrowgate.governance.consumers import CONSUMERS
 from narrowgate.seams.gate_ports import ContentJudgement
+from narrowgate.values.language import asked_in, language_of
 from narrowgate.values.policy import DecisionPolicy
-
-_HAN: Final = re.compile(r"[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0002fa1f]")
-_OTHER: Final = {
-    "ja": re.compile(r"[\u3040-\u30ff]"),
-    "ko": re.compile(r"[\uac00-\ud7af]"),
-    "th": re.compile(r"[\u0e00-\u0e7f]"),
-}
-LANGUAGES: Final = ("en", "zh", *_OTHER)
-"""The labels that `language_of` gives and a policy's question may have a text for."""
-
-_LATIN: Final = re.compile(r"[A-Za-z]")
-
-
-def language_of(text: str) -> str:
-    """Return a label for the language of a text, by its script alone: `zh`, `ja`, `ko`, `th`, `en` (any Latin), `und`."""
-    for name, script in _OTHER.items():
-        if script.search(text):
-            return name
-    if _HAN.search(text):
-        return "zh"
-    return "en" if _LATIN.search(text) else "und"
 
 
 @attrs.frozen(kw_only=True)
@@ -70,8 +49,9 @@ class Question:
         return language_of(self.subject)
 
     def text_of(self, policy: DecisionPolicy) -> str:
-        """Return the policy's question in the subject's language, else in English."""
-        return policy.question.get(self.language) or policy.question["en"]
+        """Return the policy's question in the language that its consumer asks in, else in English; see `Consumer`."""
+        by_evidence = CONSUMERS[policy.consumer].asks_in == "evidence" and self.evidence
+        return asked_in(policy.question, language_of(self.evidence[0]) if by_evidence else self.language)
 
     def content_hash(self, fingerprint: str) -> str:
         """Return a key of this content under this policy."""

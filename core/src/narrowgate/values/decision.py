@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import StrEnum
+from types import MappingProxyType
 from typing import Final
 
 import attrs
 
 RERANK_KIND: Final = "memory.rerank"
 """The decision kind of the rerank role: one constant, so that trace and logs agree."""
+
+RERANK_QUESTION: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "en": "Does this text hold evidence that answers the query?",
+        "zh": "这条文本是否包含回答该问题的证据？",
+    }
+)
+"""Language -> what the rerank role asks of a candidate, with the query as evidence and in its language: one constant, so
+that what is asked, what a policy says of it and what is measured are one question."""
 
 
 class DecisionOutcome(StrEnum):

@@ -7,9 +7,10 @@ from typing import Final
 
 import anyio
 
-from narrowgate.decisions import RERANK_KIND, DecisionOutcome, DecisionRequest, DecisionResult, spending
+from narrowgate.decisions import RERANK_KIND, RERANK_QUESTION, DecisionOutcome, DecisionRequest, DecisionResult, spending
 from narrowgate.errors import RerankError
 from narrowgate.seams.ports import DecisionBackend
+from narrowgate.values.language import asked_in, language_of
 from narrowgate.values.search import Candidate, RerankDecision, Verdict
 from narrowgate_decision.asking import Asker
 from narrowgate_decision.memory import Answers, Memory, pinned
@@ -17,10 +18,17 @@ from narrowgate_decision.scan import Scan
 from narrowgate_decision.settings import KeepDropSettings
 
 POLICY: Final = "memory.rerank.decision.v1"
-"""The versioned policy. Another question, or another rule of selection, is another version."""
+"""The policy that describes what is asked."""
 
-QUESTION: Final = "Does this text hold evidence that answers the query?"
-"""What is asked of each candidate: the subject is the candidate's text, the one piece of evidence is the query."""
+VERSION: Final = "2"
+"""Its version. Another question, or another rule of selection, is another version."""
+
+QUESTIONS: Final[Mapping[str, str]] = RERANK_QUESTION
+"""Language -> what is asked of each candidate: the subject is the candidate's text, the one piece of evidence is the query.
+
+It is asked in the query's language, told by its script, else in English: one question for the whole pool, whatever
+languages its candidates are in.
+"""
 
 _DEFAULTS: Final = KeepDropSettings()
 
@@ -45,8 +53,10 @@ class KeepDrop:
 
     @property
     def policy_id(self) -> str:
-        """`POLICY` and every other than default setting that changes a selection: `...v1;keep=yes;nothing-kept=empty`."""
-        parts = [POLICY]
+        """`POLICY`, its version, and every other than default setting that changes a selection:
+        `...v1;version=2;keep=yes;nothing-kept=empty`.
+        """
+        parts = [POLICY, f"version={VERSION}"]
         if self._keep != frozenset(_DEFAULTS.keep):
             parts.append("keep=" + "+".join(outcome for outcome in DecisionOutcome if outcome in self._keep))
         if self._settings.on_nothing_kept != _DEFAULTS.on_nothing_kept:
@@ -85,13 +95,14 @@ class KeepDrop:
 
     async def _scan(self, scan: Scan, asker: Asker, query: str) -> RerankDecision:
         model = pinned(self._backend) if self._memory is not None else None
-        answers = self._answers(model, query)
+        question = asked_in(QUESTIONS, language_of(query))
+        answers = self._answers(model, question, query)
         remembered: dict[str, DecisionResult] = {}
         if answers is not None:
             remembered = answers.known(scan.texts, self._backend.policy_id)
             scan.learn(remembered)
         while wave := scan.wave():
-            requests = [DecisionRequest(RERANK_KIND, QUESTION, text, (query,)) for text in wave]
+            requests = [DecisionRequest(RERANK_KIND, question, text, (query,)) for text in wave]
             verdicts = dict(zip(wave, await asker.ask(requests), strict=True))
             scan.learn(verdicts)
             # A backend whose model changed meanwhile does not say which of the two has answered.
@@ -99,10 +110,10 @@ class KeepDrop:
                 answers.learn(verdicts)
         return self._decision(scan, asker, remembered)
 
-    def _answers(self, model: str | None, query: str) -> Answers | None:
+    def _answers(self, model: str | None, question: str, query: str) -> Answers | None:
         if self._memory is None or model is None:
             return None
-        return self._memory.about(POLICY, QUESTION, self._backend.policy_id, model, query=query)
+        return self._memory.about(POLICY, question, self._backend.policy_id, model, query=query)
 
     def _decision(self, scan: Scan, asker: Asker, remembered: Mapping[str, DecisionResult]) -> RerankDecision:
         fallback = not scan.kept and self._settings.on_nothing_kept == "coarse"

@@ -11,8 +11,9 @@ from typing import Any, Final
 
 import attrs
 
-from narrowgate.decisions import RERANK_KIND, DecisionRequest
+from narrowgate.decisions import RERANK_KIND, RERANK_QUESTION, DecisionRequest
 from narrowgate.errors import CapabilityError, InputError
+from narrowgate.values.language import asked_in, language_of
 from narrowgate.values.text import normalise_text
 from narrowgate_cli.evaluation.dataset import Collection
 from narrowgate_cli.evaluation.results import Findings
@@ -21,9 +22,6 @@ from narrowgate_cli.output import Step
 
 ABILITY: Final = "recalibrate"
 """What a decision backend offers that can be fitted: `async recalibrate(pairs) -> Mapping`, pairs of (request, keep)."""
-
-QUESTION: Final = "Does this text hold evidence that answers the query?"
-"""What the labels answer."""
 
 
 @attrs.frozen
@@ -103,6 +101,7 @@ def _labelled(collections: tuple[Collection, ...], chosen: list[Pair]) -> list[t
     for name, number, place in chosen:
         case = decisions[name][number]
         text, keep = case.candidates[place]
-        request = DecisionRequest(RERANK_KIND, QUESTION, normalise_text(text), (normalise_text(case.query),))
-        labelled.append((request, keep))
+        query = normalise_text(case.query)
+        question = asked_in(RERANK_QUESTION, language_of(query))  # as the second stage asks it
+        labelled.append((DecisionRequest(RERANK_KIND, question, normalise_text(text), (query,)), keep))
     return labelled
