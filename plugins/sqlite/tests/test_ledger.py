@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -347,3 +348,82 @@ async def test_a_cancelled_write_is_counted_as_missed_or_there(file: Path) -> No
         rows = (await ledger.state())["rows"]
         assert rows == 6
         assert (await ledger.state())["missed"] == 6
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows keeps an open file from being deleted")
+@pytest.mark.parametrize("ends", [("",), ("", "-wal", "-shm"), ("-wal", "-shm", "")])
+async def test_a_ledger_that_is_thrown_away_is_begun_anew(file: Path, ends: tuple[str, ...]) -> None:
+    """Whoever puts an old ledger aside need not stop what observes: nothing is written to a file that nobody can open."""
+    async with opened(file) as ledger:
+        await ledger.observe_many(SIX[:3])
+        for end in ends:
+            file.with_name(file.name + end).unlink()
+        assert (await ledger.state())["rows"] == 0
+        assert await ledger.records() == ()
+        assert not there(file)
+        await ledger.observe_many(SIX[3:])
+        assert [record["observation_id"] for _, record in await ledger.records()] == [o.observation_id for o in SIX[3:]]
+    async with opened(file) as ledger:
+        state = await ledger.state()
+        assert (state["rows"], state["missed"]) == (3, 0)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows keeps an open file from being replaced")
+async def test_a_ledger_that_is_replaced_goes_on_in_the_other_file(file: Path) -> None:
+    """Also where another writer is at work in it, whose write-ahead log has the name that the old one had."""
+    other = file.with_name("other.db")
+    async with opened(file) as ledger:
+        await ledger.observe(SIX[0])
+        for end in ("", "-wal", "-shm"):
+            file.with_name(file.name + end).rename(other.with_name(other.name + end))
+        async with opened(file) as second:
+            await second.observe(SIX[1])
+            await ledger.observe(SIX[2])  # here the old file is closed
+            await second.observe(SIX[3])
+            async with opened(file) as third:
+                assert [row["observation_id"] for _, row in await third.records()] == [o.observation_id for o in SIX[1:4]]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows keeps an open file from being replaced")
+async def test_closing_a_file_that_is_gone_leaves_the_log_of_the_next_one(file: Path) -> None:
+    """SQLite removes a log by its name; by then that is the log of another file."""
+    async with opened(file) as ledger:
+        await ledger.observe(SIX[0])
+        for end in ("", "-wal", "-shm"):
+            file.with_name(file.name + end).unlink()
+        async with opened(file) as second:
+            await second.observe(SIX[1])
+            await ledger.close()
+            assert there(file.with_name(file.name + "-wal"))
+            async with opened(file) as third:
+                assert (await third.state())["rows"] == 1
+
+
+async def test_what_stands_in_the_place_of_a_ledger_is_left_alone(file: Path) -> None:
+    """A database of another kind fails the sink until it is gone, and is not changed."""
+    async with opened(file) as ledger:
+        await ledger.observe(SIX[0])
+        for end in ("", "-wal", "-shm"):
+            file.with_name(file.name + end).unlink(missing_ok=True)
+        make(file, "CREATE TABLE theirs (a)")
+        before = raw(file)
+        with pytest.raises(StoreError) as caught:
+            await ledger.observe(SIX[1])
+        assert caught.value.code == "not-ours"
+        assert raw(file) == before
+        await anyio.Path(file).unlink()
+        await ledger.observe(SIX[2])
+        state = await ledger.state()
+        assert (state["rows"], state["missed"]) == (1, 1)
+
+
+async def test_the_current_folder_may_change(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A relative path means the file that it named in the beginning, also where that is made with the first observation."""
+    monkeypatch.chdir(file.parent)
+    (file.parent / "elsewhere").mkdir()
+    async with opened(Path(file.name)) as ledger:
+        monkeypatch.chdir(file.parent / "elsewhere")
+        await ledger.observe(SIX[0])
+        assert (await ledger.state())["rows"] == 1
+        assert there(file)
+        assert not there(Path(file.name))

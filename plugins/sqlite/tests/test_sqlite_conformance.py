@@ -118,13 +118,14 @@ class TestLedger(ObservationSinkConformance):
 
     @pytest.fixture
     def failing(self, file: Path) -> Builder[Any]:
-        """Take its file away once it is open."""
+        """Put something else in the place of its file once it is open."""
 
         @asynccontextmanager
         async def build() -> AsyncIterator[Any]:
             async with builder(LEDGER, LedgerSettings(path=file, keep_days=0))() as ledger:
                 await ledger.observe(observation())
                 await anyio.Path(file).unlink()
+                await anyio.Path(file).mkdir()
                 yield ledger
 
         return build

@@ -279,10 +279,15 @@ class Engine:
         The system keeps a deleted file until it is closed. What is written to it would be acknowledged and lost, and a new
         connection would see another file than the others.
         """
-        if _file_at(self.place) != self._file and not self._closed:
+        if self.gone and not self._closed:
             raise Fault(
                 "file-gone", f"{self.path} was deleted or replaced while it was open", "put it back, or open the store again"
             ).error()
+
+    @property
+    def gone(self) -> bool:
+        """Whether the path no longer names the file that is open."""
+        return _file_at(self.place) != self._file
 
     def _closed_error(self) -> StoreError:
         return Fault("closed", f"the store on {self.path} is closed", "open it again").error()
@@ -295,6 +300,8 @@ class Engine:
     def close(self) -> None:
         """Close every connection, after the work that still uses it; blocks."""
         with self._write_lock, self._free:
+            if self._closed:
+                return
             self._closed = True
             while len(self._idle) < self._count:
                 self._free.wait()

@@ -35,7 +35,8 @@ def _now() -> datetime:
 class SqliteLedger:
     """Observations in one file. What `observe` and `observe_many` return from is on the disk: one commit for each call.
 
-    The file is made with the first observation; a ledger that is only read makes none.
+    The file is made with the first observation; a ledger that is only read makes none. Where it was deleted or replaced
+    meanwhile, the next observation goes to the file that stands there, or to a new one.
 
     Args:
         path: the file.
@@ -45,6 +46,7 @@ class SqliteLedger:
 
     def __init__(self, path: Path, settings: LedgerSettings, clock: Callable[[], datetime] = _now) -> None:
         self.path, self._settings, self._clock = path, settings, clock
+        self._place = path.absolute()  # the current folder may change
         self._engine: Engine | None = None
         self._opening = anyio.Lock()
         self._missed = 0
@@ -107,23 +109,27 @@ class SqliteLedger:
         """See `ObservationStore`. `missed`: observations that could not be kept; `removed`: those that grew too old."""
 
         def work(db: apsw.Connection) -> Mapping[str, str | int | float | bool]:
-            return _file.state_of(db, self.path, self._settings)
+            return _file.state_of(db, self._place, self._settings)
 
         facts = await self._reading(work)
         return {**facts, "missed": int(facts["missed"]) + self._missed}
 
     async def _reading(self, work: Callable[[apsw.Connection], T]) -> T:
         """Read in one transaction. Without a file, return what an empty ledger gives."""
-        if self._engine is None and not self.path.exists():
+        if not self._place.exists():
             return await anyio.to_thread.run_sync(_of_empty, work)
         engine = await self._opened()
         return await engine.read(lambda reader: work(reader.db))
 
     async def _opened(self) -> Engine:
         async with self._opening:
+            if self._engine is not None and self._engine.gone:
+                # A ledger can be thrown away at any time, e.g. to put an old one aside: the next one begins here.
+                gone, self._engine = self._engine, None
+                await anyio.to_thread.run_sync(gone.close)
             if self._engine is None:
                 open_file, timeout = _file.open_file, self._settings.busy_timeout
-                self._engine = await anyio.to_thread.run_sync(lambda: open_file(self.path, timeout, _file.MIGRATIONS))
+                self._engine = await anyio.to_thread.run_sync(lambda: open_file(self._place, timeout, _file.MIGRATIONS))
             return self._engine
 
     async def start(self) -> None:
@@ -132,7 +138,7 @@ class SqliteLedger:
         Raises:
             StoreError: it cannot be used.
         """
-        if not self.path.exists():
+        if not self._place.exists():
             return
         engine = await self._opened()
 
