@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import apsw
 import pyarrow.parquet
 import pytest
 
@@ -207,3 +211,77 @@ def test_a_damaged_ledger_is_told_as_such(process: Run, observed: Path) -> None:
     assert done.code != 0
     assert str(ledger) in done.out + done.err
     assert "Traceback" not in done.err
+
+
+@pytest.mark.parametrize("end", ["", "-wal", "-shm"])
+@pytest.mark.parametrize("which", ["observations", "memory"])
+def test_an_export_never_writes_over_a_database(process: Run, observed: Path, which: str, end: str) -> None:
+    """Neither over the ledger that is read nor over the memory, nor over a part of one: both kinds of export refuse."""
+    stem = "memory.observations.db" if which == "observations" else "memory.db"
+    held = apsw.Connection(str(observed.with_name(stem)))  # so that its log is there
+    held.execute("UPDATE sqlite_sequence SET seq = seq" if which == "observations" else "PRAGMA user_version").fetchall()
+    target = observed.with_name(stem + end)
+    before = target.read_bytes()
+    exports = (["observations", "export"], ["observations", "export", "--format", "parquet"], ["export"])
+    for command in exports:
+        done = process(*command, "--db", observed, "--output", target)
+        assert done.code == 2, done
+        assert target.name in done.err
+    assert target.read_bytes() == before
+    held.close()
+    assert process("observations", "stats", "--db", observed, "--json").json["ledger"]["rows"] == 4
+    assert sorted(path.name for path in observed.parent.iterdir() if "partial" in path.name) == []
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no such device there")
+def test_an_export_leaves_links_and_devices_what_they_are(process: Run, observed: Path, tmp_path: Path) -> None:
+    """A link is written through, a device is written to: neither is replaced by a file."""
+    real = tmp_path / "real.jsonl"
+    real.write_text("old\n")
+    real.chmod(0o640)
+    link = tmp_path / "link.jsonl"
+    link.symlink_to(real)
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    assert process("observations", "export", "--db", observed, "--output", link).code == 0
+    assert link.is_symlink()
+    assert len(real.read_text(encoding="utf-8").splitlines()) == 4
+    assert real.stat().st_mode & 0o777 == 0o640
+    with subprocess.Popen(["cat", str(pipe)], stdout=subprocess.PIPE, text=True) as reader:
+        assert process("observations", "export", "--db", observed, "--output", pipe).code == 0
+        said, _ = reader.communicate()
+    assert len(said.splitlines()) == 4
+    assert pipe.is_fifo()
+
+
+def test_an_export_of_nothing_is_whole(process: Run, observed: Path, tmp_path: Path) -> None:
+    """A Parquet file without rows has all columns, JSON lines have no line; what stood there before is gone."""
+    for form in ("parquet", "jsonl"):
+        file = tmp_path / f"out.{form}"
+        file.write_text("old")
+        none = ("--since", "2999-01-01")
+        done = process("observations", "export", "--db", observed, "--format", form, "--output", file, *none)
+        assert (done.code, done.err) == (0, f"0 observations written to {file}\n")
+    assert (tmp_path / "out.jsonl").read_bytes() == b""
+    table = pyarrow.parquet.read_table(tmp_path / "out.parquet")
+    assert (table.num_rows, table.column_names) == (0, [column.name for column in COLUMNS])
+
+
+def test_a_failed_export_leaves_what_stood_there(process: Run, observed: Path, tmp_path: Path) -> None:
+    """The disk is full in the middle: the old file stays whole, and nothing half-written beside it."""
+    many = tmp_path / "many.jsonl"
+    many.write_text("".join(json.dumps({"text": f"Note {number}."}) + "\n" for number in range(100)))
+    assert process("import", many, "--db", observed).code == 0
+    file = tmp_path / "out.jsonl"
+    file.write_text("old")
+    limit = (
+        "import resource, signal, sys, runpy; signal.signal(signal.SIGXFSZ, signal.SIG_IGN); "
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (70_000, 70_000)); sys.argv[1:2] = []; "
+        "runpy.run_module('narrowgate_cli', run_name='__main__')"
+    )
+    words = ["observations", "export", "--db", str(observed), "--output", str(file)]
+    done = subprocess.run([sys.executable, "-c", limit, "narrowgate", *words], capture_output=True, text=True, check=False)
+    assert done.returncode == 2, done
+    assert "cannot be written" in done.stderr
+    assert file.read_text() == "old"
+    assert [path.name for path in tmp_path.iterdir() if "partial" in path.name] == []

@@ -20,7 +20,7 @@ import click
 from narrowgate.errors import NarrowgateError
 from narrowgate_cli import exits
 from narrowgate_cli.failures import as_json, exit_code
-from narrowgate_cli.output import note, write_json
+from narrowgate_cli.output import json_line, note, write_json
 
 T = TypeVar("T")
 
@@ -81,7 +81,9 @@ class Command(click.Command):
                 raise
             if debug:
                 traceback.print_exception(raised)
-            if ctx.params.get("as_json"):
+            if ctx.params.get("as_json") and ctx.params.get("follow"):
+                click.echo(json_line(as_json(error)))  # what is read line by line ends with a line
+            elif ctx.params.get("as_json"):
                 write_json(as_json(error))
             else:
                 note(f"Error: {error}")

@@ -27,6 +27,11 @@ def write_json(value: Any) -> None:
     click.echo(json.dumps(value, ensure_ascii=False, indent=2, allow_nan=False))
 
 
+def json_line(value: Any) -> str:
+    """Return one JSON value without a line break in it, as a line of JSON Lines has it; never NaN."""
+    return json.dumps(value, ensure_ascii=False, allow_nan=False)
+
+
 def note(message: str, file: IO[str] | None = None) -> None:
     """Write a line for people to standard error."""
     click.echo(message, file=file or sys.stderr)

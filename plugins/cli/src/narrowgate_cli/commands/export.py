@@ -16,6 +16,7 @@ from narrowgate_cli.app import DEFAULT_MEMORY, Command, Place, common, run
 from narrowgate_cli.importing import export_line
 from narrowgate_cli.output import count, note, progress
 from narrowgate_cli.session import Session, database_path, opened
+from narrowgate_cli.writing import whole
 
 _PAGE = 1000
 
@@ -56,7 +57,7 @@ def export(place: Place, memory: str, output: Path | None) -> int:
 
 @contextmanager
 def _target(output: Path | None, database: Path | None) -> Iterator[IO[str]]:
-    """Open what is written to.
+    """Open what is written to. A file is there under its name only when all of it is.
 
     Raises:
         InputError: `unwritable`: the file cannot be written, or is part of the database that is being read.
@@ -69,11 +70,8 @@ def _target(output: Path | None, database: Path | None) -> Iterator[IO[str]]:
         for part in (database, *(database.with_name(database.name + end) for end in ("-wal", "-shm"))):
             if part.exists() and output.exists() and part.samefile(output):
                 raise InputError("unwritable", f"{output} is the database that is exported: name another file")
-    try:
-        with output.open("w", encoding="utf-8") as file:
-            yield file
-    except OSError as error:
-        raise InputError("unwritable", f"{output} cannot be written: {error.strerror or type(error).__name__}") from None
+    with whole(output) as path, path.open("w", encoding="utf-8") as file:
+        yield file
 
 
 async def _entries(session: Session, memory: str) -> AsyncIterator[EntryVersion]:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import aclosing, contextmanager
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
@@ -17,9 +16,11 @@ from narrowgate.seams.observing import ObservationStore, Selection, Tally
 from narrowgate.values.times import parse_instant
 from narrowgate_cli import exits
 from narrowgate_cli.app import Command, Place, common, json_option, run
+from narrowgate_cli.following import followed
 from narrowgate_cli.ledgers import opened_ledger
-from narrowgate_cli.output import console, count, note, progress, table, write_json
+from narrowgate_cli.output import console, count, json_line, note, progress, table, write_json
 from narrowgate_cli.tables import parquet
+from narrowgate_cli.writing import whole
 
 _PAGE: Final = 10_000
 _POLICY: Final = ("policy_id", "policy_version", "mode")
@@ -55,16 +56,28 @@ def _selecting(function: Callable[..., Any]) -> Callable[..., Any]:
 @click.command(cls=Command)
 @_selecting
 @click.option(
-    "--limit", metavar="N", type=click.IntRange(1, 10_000), default=20, show_default=True, help="The most to show."
+    "--limit", metavar="N", type=click.IntRange(0, 10_000), default=20, show_default=True, help="The most to show."
 )
+@click.option("--follow", "-f", is_flag=True, help="Go on with those that come, until Ctrl-C.")
 @common
 @json_option
-def tail(place: Place, policy: str | None, since: datetime | None, ledger: Path | None, limit: int, as_json: bool) -> int:
+def tail(
+    place: Place,
+    policy: str | None,
+    since: datetime | None,
+    ledger: Path | None,
+    limit: int,
+    follow: bool,
+    as_json: bool,
+) -> int:
     """Show the newest observations, the newest last."""
+    selection = Selection(policy_id=policy, since=since)
+    if follow:
+        return _follow(place, ledger, selection, limit, as_json=as_json)
 
     async def work() -> list[Mapping[str, Any]]:
         async with opened_ledger(place, ledger) as store:
-            found = await store.records(Selection(policy_id=policy, since=since), limit=limit, newest=True)
+            found = await store.records(selection, limit=limit, newest=True) if limit else ()
             return [record for _, record in found]
 
     records = run(work)
@@ -76,6 +89,20 @@ def tail(place: Place, policy: str | None, since: datetime | None, ledger: Path 
         for record in records:
             click.echo(_line(record))
     return exits.OK
+
+
+def _follow(place: Place, ledger: Path | None, selection: Selection, limit: int, *, as_json: bool) -> int:
+    async def work() -> None:
+        async with opened_ledger(place, ledger) as store, aclosing(followed(store, selection, limit)) as found:
+            async for records in found:
+                for record in records:
+                    click.echo(json_line(record) if as_json else _line(record))
+
+    try:
+        run(work)
+    except KeyboardInterrupt:  # the one way to end it, and nothing that needs a word
+        return exits.INTERRUPTED
+    return exits.OK  # pragma: no cover - following has no end
 
 
 def _line(record: Mapping[str, Any]) -> str:
@@ -223,20 +250,14 @@ def _target(form: str, output: Path | None) -> Iterator[Callable[[Sequence[Mappi
         with click.open_file("-", "w", encoding="utf-8") as file:
             yield lambda records: _write_lines(file, records)
         return
-    partial = output.with_name(f"{output.name}.partial")
-    try:
+    with whole(output) as path:
         if form == "parquet":
-            with parquet(partial) as made:
+            with parquet(path) as made:
                 yield made.write
         else:
-            with partial.open("w", encoding="utf-8") as file:
+            with path.open("w", encoding="utf-8") as file:
                 yield lambda records: _write_lines(file, records)
-        partial.replace(output)
-    except OSError as error:
-        raise InputError("unwritable", f"{output} cannot be written: {error.strerror or type(error).__name__}") from None
-    finally:
-        partial.unlink(missing_ok=True)
 
 
 def _write_lines(file: Any, records: Sequence[Mapping[str, Any]]) -> None:
-    file.writelines(f"{json.dumps(record, ensure_ascii=False, allow_nan=False)}\n" for record in records)
+    file.writelines(f"{json_line(record)}\n" for record in records)
