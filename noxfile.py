@@ -122,7 +122,7 @@ def lowest(session: nox.Session) -> None:
     links = ["--find-links", str(ours_dir(session)), "--constraint", str(pins)]
     session.install("--no-deps", "--force-reinstall", *links, *LOWEST)
     session.install(*links, *LOWEST, *GROUPS["test"])
-    folders = [TESTS[name.removeprefix("narrowgate-") if name != "narrowgate" else "narrowgate"][0] for name in LOWEST]
+    folders = [f"{FOLDERS[name]}/tests" for name in LOWEST]
     run_pytest(session, ["-n", "2", "-m", "not full", *folders])
 
 
