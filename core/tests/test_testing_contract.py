@@ -50,7 +50,6 @@ def test_an_expected_failure_with_a_reason_is_accepted_and_marks_no_other_class(
     assert not [mark for mark in getattr(rule, "pytestmark", []) if mark.name == "xfail"]
 
 
-
 def test_fakes_load_without_the_test_tools():
     """An application that imports `narrowgate.testing` loads neither pytest nor hypothesis; nor does narrowgate itself."""
     code = "import sys, narrowgate, narrowgate.testing as t; t.builder; print({'pytest', 'hypothesis'} & set(sys.modules))"
