@@ -209,3 +209,22 @@ def test_evidence_of_a_wrong_form_is_refused(run: Run, db: Path, tmp_path: Path,
     path.write_text(json.dumps({"text": "t", "evidence": evidence}), encoding="utf-8")
     done = run("import", path, "--db", db, "--json").json
     assert [(item["line"], item["code"]) for item in done["refusals"]] == [(1, "json-field")]
+
+
+@pytest.mark.parametrize("odd", ["half \udcff", "two\nlines", "x" * 5000, "编号", " "])
+def test_an_id_that_is_none_is_told_as_unknown(run: Run, db: Path, held: list[str], odd: str) -> None:
+    """Whatever a shell may hand over, bytes that are no text included: a message, an exit code, and JSON with `--json`."""
+    assert held
+    for command in (["show"], ["release"], ["reject"]):
+        told = run("held", *command, odd, "--db", db)
+        assert (told.code, told.out) == (1, "")
+        assert "held" in told.err
+        assert "\udcff" not in told.err
+        done = run("held", *command, odd, "--db", db, "--json")
+        said = done.json["error"] if "error" in done.json else done.json["items"][0]
+        assert (done.code, said["code"]) == (1, "held-unknown")
+    assert run("held", "list", "--policy", odd, "--db", db, "--json").json == {"held": []}
+    for wrong in (["list", "--after", odd], ["list", "--memory", odd], ["purge", "--state", "expired", "--memory", odd]):
+        done = run("held", *wrong, "--db", db, "--json")
+        assert (done.code, done.json["error"]["code"]) == (2, "id-format")
+    assert len(run("held", "list", "--db", db, "--json").json["held"]) == len(held)

@@ -13,6 +13,7 @@ from narrowgate.seams.gate_ports import HeldQueue
 from narrowgate.seams.ports import Embedder, EntryStore
 from narrowgate.values.held import HeldEntry, HeldItem, HeldOutcome, HeldState
 from narrowgate.values.identity import check_id
+from narrowgate.values.policy import POLICY_ID
 from narrowgate.values.text import MAX_REASON_POINTS, normalise_reason
 
 STATES: Final[tuple[HeldState, ...]] = ("pending", "expired", "released", "rejected")
@@ -71,7 +72,11 @@ class ReviewService:
             raise InputError("range", f"limit must be 1 to {MAX_PAGE}")
         if memory is not None:
             check_id(memory, "memory")
+        if after is not None:
+            check_id(after, "after")
         queue = self._need()
+        if policy is not None and not POLICY_ID.fullmatch(policy):
+            return ()
         return await queue.held(now=self._clock(), memory=memory, policy_id=policy, state=state, after=after, limit=limit)
 
     async def held_one(self, held_id: str) -> HeldItem:
@@ -81,7 +86,7 @@ class ReviewService:
             EntryReferenceError: `held-unknown`.
             StoreError: `no-held-queue`.
         """
-        return await self._need().held_one(held_id, now=self._clock())
+        return await self._need().held_one(_named(held_id), now=self._clock())
 
     async def release(
         self, held_ids: str | Iterable[str], *, by: str | None = None, reason: str | None = None
@@ -110,7 +115,7 @@ class ReviewService:
         outcomes = []
         for held_id in _several(held_ids):
             try:
-                await queue.reject_held(held_id, now=self._clock(), by=who, reason=why)
+                await queue.reject_held(_named(held_id), now=self._clock(), by=who, reason=why)
             except EntryReferenceError as error:
                 outcomes.append(HeldOutcome(held_id, "refused", None, error.code, str(error)))
             else:
@@ -129,13 +134,15 @@ class ReviewService:
             How many.
 
         Raises:
-            InputError: `held-state`, `held-pending`, `time-format`.
+            InputError: `held-state`, `held-pending`, `time-format`, `id-format`.
             StoreError: `no-held-queue`.
         """
         if state not in STATES:
             raise InputError("held-state", f"state must be one of {', '.join(STATES[1:])}")
         if before is not None and before.tzinfo is None:
             raise InputError("time-format", "before needs a time zone or an offset")
+        if memory is not None:
+            check_id(memory, "memory")
         return await self._need().purge_held(state, now=self._clock(), memory=memory, before=before)
 
     async def counts(self) -> Mapping[HeldState, int]:
@@ -149,7 +156,7 @@ class ReviewService:
 
     async def _release(self, queue: HeldQueue, held_id: str, by: str | None, reason: str | None) -> HeldOutcome:
         try:
-            item = await queue.held_one(held_id, now=self._clock())
+            item = await queue.held_one(_named(held_id), now=self._clock())
             vectors, failure = None, None
             if item.put is not None:
                 vectors, failure = await vectors_for(self._store, self._embedder, item.entry.memory, [item.put])
@@ -172,6 +179,14 @@ class ReviewService:
             )
         outcome = done.outcome
         return HeldOutcome(held_id, outcome.status, outcome.ref, outcome.code, outcome.message, done.vectors_pending)
+
+
+def _named(held_id: object) -> str:
+    """Return an id; raise where it has the shape of none, which a store need not be able to look for."""
+    try:
+        return check_id(held_id, "held id")
+    except InputError:
+        raise EntryReferenceError("held-unknown", f"nothing is held under the id {ascii(held_id)[:128]}") from None
 
 
 def _several(held_ids: str | Iterable[str]) -> list[str]:

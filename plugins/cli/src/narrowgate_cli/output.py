@@ -24,12 +24,18 @@ Step = Callable[[str, int, int], None]
 
 def write_json(value: Any) -> None:
     """Write one JSON value to standard output: UTF-8, indented, never NaN."""
-    click.echo(json.dumps(value, ensure_ascii=False, indent=2, allow_nan=False))
+    click.echo(_json(value, indent=2))
 
 
 def json_line(value: Any) -> str:
     """Return one JSON value without a line break in it, as a line of JSON Lines has it; never NaN."""
-    return json.dumps(value, ensure_ascii=False, allow_nan=False)
+    return _json(value)
+
+
+def _json(value: Any, indent: int | None = None) -> str:
+    text = json.dumps(value, ensure_ascii=False, indent=indent, allow_nan=False)
+    # Bytes of a command line that are no text come as halves of characters; what is put for them is their escape in JSON.
+    return text.encode(errors="backslashreplace").decode()
 
 
 def note(message: str, file: IO[str] | None = None) -> None:
