@@ -17,6 +17,12 @@ from narrowgate.values.decision import NO_USAGE, DecisionOutcome, DecisionResult
 INVALID_ANSWER: Final = "invalid-answer"
 """The code of an answer that breaks the contract of its port."""
 
+WITHHELD: Final = "withheld"
+"""Stands for what came from outside and has not the shape that it should have: it may be a sentence about the content."""
+
+_NAME: Final = re.compile(r"[\w.:;/+=#@,()\[\]-]{1,512}", re.ASCII)
+"""What an id of a backend or a model looks like: no spaces, no line breaks, nothing but ASCII."""
+
 _CODE: Final = re.compile(r"[a-z][a-z0-9]*([-_][a-z0-9]+)*")
 
 
@@ -57,6 +63,11 @@ def code_of(error: BaseException) -> str | None:
 def is_code(value: object) -> TypeGuard[str]:
     """Return whether `value` has the shape of a code: words in lower case, at most 64 characters. A sentence has not."""
     return isinstance(value, str) and len(value) <= 64 and _CODE.fullmatch(value) is not None
+
+
+def name_of(value: object) -> str:
+    """Return an id of a backend or a model as it may be told; `withheld` for what has not the shape of one."""
+    return value if isinstance(value, str) and _NAME.fullmatch(value) else WITHHELD
 
 
 def is_usage(value: object) -> TypeGuard[Usage]:
@@ -108,7 +119,7 @@ def checked(result: object) -> DecisionResult:
     elif not isinstance(result.used_fallback, bool):
         flaw = "a used_fallback that is neither true nor false"
     if flaw is not None:
-        raise DecisionError(f"decision backend {result.policy_id!r} answered with {flaw}", usage, INVALID_ANSWER)
+        raise DecisionError(f"decision backend {name_of(result.policy_id)!r} answered with {flaw}", usage, INVALID_ANSWER)
     return result
 
 

@@ -14,7 +14,7 @@ from typing import Final
 import anyio
 from anyio.lowlevel import checkpoint_if_cancelled
 
-from narrowgate.decisions.answers import checked, checked_many, code_of, cost_of
+from narrowgate.decisions.answers import checked, checked_many, code_of, cost_of, name_of
 from narrowgate.seams.ports import DecisionBackend
 from narrowgate.values.decision import NO_USAGE, DecisionOutcome, DecisionRequest, DecisionResult
 
@@ -84,7 +84,7 @@ class FailOpen:
     async def _abstain(self, requests: Sequence[DecisionRequest], error: Exception) -> tuple[DecisionResult, ...]:
         # A backend may turn a cancellation into an error of its own; the cancellation still counts.
         await checkpoint_if_cancelled()
-        policy_id, exception_type, code = self._delegate.policy_id, type(error).__name__, code_of(error)
+        policy_id, exception_type, code = name_of(self._delegate.policy_id), type(error).__name__, code_of(error)
         decision_kind = ",".join(sorted({request.decision_kind for request in requests}))
         _LOG.warning(
             "decision backend %s failed with %s: abstained from %d questions of kind %s",

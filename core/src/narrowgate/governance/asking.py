@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from time import monotonic
-from typing import Final
+from typing import Any, Final
 
 import anyio
 import attrs
@@ -34,6 +34,13 @@ class NamedBackend:
     name: str
     locality: Locality
     backend: DecisionBackend
+
+    def says(self, name: str) -> Any:
+        """Return what the backend says of itself, e.g. its `exact_model`; `None` for one that does not say, or cannot."""
+        try:
+            return getattr(self.backend, name, None)
+        except Exception:  # noqa: BLE001 - third-party code: a verdict is no worse for it
+            return None
 
 
 @attrs.frozen(kw_only=True)

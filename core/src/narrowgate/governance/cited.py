@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Mapping
 from typing import Final
 
 import attrs
 
+from narrowgate.decisions.answers import WITHHELD
 from narrowgate.errors import EntryReferenceError, InputError, NarrowgateError
+from narrowgate.governance.privacy import is_exact, is_name
 from narrowgate.seams.ports import EntryStore
 from narrowgate.values.entry import Evidence
 from narrowgate.values.identity import EntryRef
+from narrowgate.values.text import MAX_REF_BYTES, normalise_line, normalise_text
 
 MAX_ITEMS: Final = 32
 """Pieces of evidence that a question may hold."""
@@ -34,7 +38,7 @@ class Gathered:
 
     Attributes:
         texts: the whole texts, in the order of `refs`; empty where a code says why not.
-        refs: what was cited.
+        refs: what was cited, as records hold it (`told_of`).
         unresolved: those that name nothing.
         code: `needs_evidence`, `evidence_limit_exceeded`, `invalid_evidence_reference`, `evidence_unreadable`, or `None`.
     """
@@ -46,10 +50,13 @@ class Gathered:
 
 
 def as_evidence(cited: Iterable[Cited] | Cited) -> tuple[Evidence, ...]:
-    """Return pieces of evidence, each once.
+    """Return pieces of evidence, each once, normalised as those of a draft are.
+
+    A blank text stays blank, and a long one long: what cannot be judged as a whole is told as such, not refused.
 
     Raises:
-        InputError: `evidence-type`: something else than a reference or an `Evidence`; a text alone is not one.
+        InputError: `evidence-type`: something else than a reference or an `Evidence`; a text alone is not one, since nobody
+            could say where it stands. Or a code of `normalise_line`: of a reference or a text.
     """
     if isinstance(cited, str | Evidence | EntryRef):
         cited = (cited,)
@@ -57,10 +64,26 @@ def as_evidence(cited: Iterable[Cited] | Cited) -> tuple[Evidence, ...]:
 
 
 def _piece(item: object) -> Evidence:
-    piece = Evidence(str(item)) if isinstance(item, EntryRef | str) else item
-    if isinstance(piece, Evidence) and type(piece.ref) is str and (piece.text is None or type(piece.text) is str):
-        return piece
-    raise InputError("evidence-type", "evidence is an exact reference or an Evidence(ref, text)")
+    if isinstance(item, EntryRef | str) and is_exact(str(item)):
+        return Evidence(str(item))
+    if not isinstance(item, Evidence):
+        raise InputError(
+            "evidence-type", "evidence is an exact reference or an Evidence(ref, text): a text needs its source"
+        )
+    ref = normalise_line(item.ref, what="the reference of evidence", max_bytes=MAX_REF_BYTES)
+    text: object = item.text
+    if text is None or (isinstance(text, str) and not text.strip()):
+        return Evidence(ref, item.text)
+    return Evidence(ref, normalise_text(text, what="evidence", max_bytes=sys.maxsize))
+
+
+def told_of(item: Evidence) -> str:
+    """Return a piece of evidence's reference as a record may hold it.
+
+    A source that has no text, and whose name has the shape of neither an identifier nor a URL, is `withheld`: somebody has
+    cited what it says in place of where it stands.
+    """
+    return item.ref if item.text is not None or is_exact(item.ref) or is_name(item.ref) else WITHHELD
 
 
 async def text_of(store: EntryStore, item: Evidence, known: dict[str, str | None]) -> str | None:
@@ -88,7 +111,7 @@ async def text_of(store: EntryStore, item: Evidence, known: dict[str, str | None
 async def gather(store: EntryStore, pieces: Iterable[Evidence]) -> Gathered:
     """Return the texts of all pieces, or why there are none; raises nothing of the store's on purpose."""
     items = tuple(pieces)
-    refs = tuple(item.ref for item in items)
+    refs = tuple(map(told_of, items))
     if not items:
         return Gathered(code=MISSING)
     if len(items) > MAX_ITEMS:

@@ -315,7 +315,7 @@ class Gate:
 
     def _by_backend(self, judged: Judged, item: Projection, result: DecisionResult) -> Judged:
         provider = self._named.name if self._named is not None else None
-        model = getattr(self._named.backend, "exact_model", None) if self._named is not None else None
+        model = self._named.says("exact_model") if self._named is not None else None
         return attrs.evolve(
             judged,
             redactions=dict(item.redactions),

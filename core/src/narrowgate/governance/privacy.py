@@ -34,6 +34,8 @@ _TOKEN: Final = re.compile(r"[^\W_]+")
 _IDENTIFIER: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/#-]{0,127}")
 """What a name of a source and a label may look like to go where content may not: no spaces, no `@`, `?` or `=`."""
 
+_URL: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://\S+")
+
 _URL_SECRETS: Final = re.compile(r"(?<=//)[^/?#]*(?=@)|(?<=[?#]).+", re.DOTALL)
 """What may be a credential in a URL: user name and password, and everything behind the path."""
 
@@ -90,12 +92,21 @@ def redacted(texts: Sequence[str], sanitiser: Sanitiser) -> tuple[Redacted, ...]
     """Return texts as a sanitiser leaves them.
 
     Raises:
-        TypeError: it did not give one redacted text for each: a piece that is missing would be missed by nobody.
+        TypeError: it did not give one redacted text for each: a piece that is missing would be missed by nobody. Or one of
+            them is no text, or its counts are none.
     """
     said: object = sanitiser.redact(tuple(texts))
     if not isinstance(said, tuple | list) or [type(item) for item in said] != [Redacted] * len(texts):
         raise TypeError("a sanitiser returns one Redacted for each text")
+    if not all(type(item.text) is str and _are_counts(item.found) for item in said):
+        raise TypeError("a sanitiser's Redacted has a text and counts by detector")
     return tuple(said)
+
+
+def _are_counts(found: object) -> bool:
+    return isinstance(found, Mapping) and all(
+        type(name) is str and type(number) is int and number >= 0 for name, number in found.items()
+    )
 
 
 def found_in(items: Iterable[Redacted]) -> dict[str, int]:
@@ -110,6 +121,11 @@ def found_in(items: Iterable[Redacted]) -> dict[str, int]:
 def masked(ref: str) -> str:
     """Return a reference without what may be a credential: of a URL user name, password and all behind the path."""
     return _URL_SECRETS.sub("***", ref) if "://" in ref else ref
+
+
+def is_name(ref: str) -> bool:
+    """Return whether a reference has the shape of an identifier or of a URL. What has not may be a sentence."""
+    return _IDENTIFIER.fullmatch(ref) is not None or _URL.fullmatch(ref) is not None
 
 
 def _references(plain: DecisionRequest, question: Question, sanitiser: Sanitiser | None) -> Projection:

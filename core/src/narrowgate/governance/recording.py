@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import re
 import time
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Final
 
 import attrs
 
-from narrowgate.decisions.answers import is_code
+from narrowgate.decisions.answers import WITHHELD, is_code, name_of
 from narrowgate.governance.gate import Gate, Judged
 from narrowgate.governance.privacy import LONGEST_REF, is_exact, masked
 from narrowgate.values.identity import new_entry_ids
@@ -17,12 +17,6 @@ from narrowgate.values.observation import DecisionObservation
 
 SNIPPET: Final = 512
 """The longest snippet, in characters, where a deployment asked for snippets."""
-
-WITHHELD: Final = "withheld"
-"""Stands for a reason or an id from outside that has not the shape of one: it may be a sentence about the content."""
-
-_NAME: Final = re.compile(r"[\w.:;/+=#@,()\[\]-]{1,512}", re.ASCII)
-"""What an id of a backend or a model looks like: no spaces, no line breaks, nothing but ASCII."""
 
 
 def observation_of(
@@ -57,10 +51,10 @@ def observation_of(
         evidence_refs=_refs(gate, question.evidence_refs),
         privacy_boundary=gate.policy.privacy_boundary,
         privacy_outcome=judged.privacy_outcome,
-        redactions=judged.redactions,
+        redactions=_detectors(judged.redactions),
         provider_id=judged.provider_id,
-        backend_model_id=_name(judged.backend_model_id),
-        model_policy_id=_name(judged.model_policy_id),
+        backend_model_id=None if judged.backend_model_id is None else name_of(judged.backend_model_id),
+        model_policy_id=None if judged.model_policy_id is None else name_of(judged.model_policy_id),
         final_action=final_action,
         fallback_reason=None if judged.fallback_reason is None else _code(judged.fallback_reason),
         language=question.language,
@@ -73,10 +67,12 @@ def _code(said: str) -> str:
     return said if is_code(said) else WITHHELD
 
 
-def _name(said: object) -> str | None:
-    if said is None:
-        return None
-    return said if isinstance(said, str) and _NAME.fullmatch(said) else WITHHELD
+def _detectors(found: Mapping[str, int]) -> dict[str, int]:
+    """Return counts by detector; those whose name may be what they found are one."""
+    kept: dict[str, int] = {}
+    for name, number in found.items():
+        kept[_code(name)] = kept.get(_code(name), 0) + number
+    return kept
 
 
 def _refs(gate: Gate, said: tuple[str, ...]) -> tuple[str, ...]:
@@ -84,10 +80,15 @@ def _refs(gate: Gate, said: tuple[str, ...]) -> tuple[str, ...]:
     names = tuple(ref for ref in said if not is_exact(ref))
     clean = gate.cleaned(names)
     shown = dict(zip(names, [WITHHELD] * len(names) if clean is None else clean, strict=True))
-    return tuple(masked(shown[ref])[:LONGEST_REF] if ref in shown else ref for ref in said)
+    return tuple(_valid(masked(shown[ref])[:LONGEST_REF]) if ref in shown else ref for ref in said)
 
 
 def _snippet(gate: Gate, subject: str) -> str:
     """Return the head of a text. Redacted as a whole: half of a value at the cut would be none that a detector knows."""
     clean = gate.cleaned((subject,))
-    return WITHHELD if clean is None else clean[0][:SNIPPET]
+    return WITHHELD if clean is None else _valid(clean[0][:SNIPPET])
+
+
+def _valid(text: str) -> str:
+    """Return a text without halves of characters, which a sanitiser of somebody else may leave and no file can hold."""
+    return text.encode(errors="replace").decode()

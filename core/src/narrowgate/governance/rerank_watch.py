@@ -243,12 +243,12 @@ class RerankWatch:
         return NOT_PROJECTED if hosted else LOCAL_CALL
 
     def _by_backend(self, judged: Judged, verdict: Verdict | None) -> Judged:
-        backend = None if self._named is None else self._named.backend
+        named = self._named
         return attrs.evolve(
             judged,
-            provider_id=None if self._named is None else self._named.name,
-            backend_model_id=getattr(backend, "exact_model", None),
-            model_policy_id=getattr(backend, "policy_id", None),
+            provider_id=None if named is None else named.name,
+            backend_model_id=None if named is None else named.says("exact_model"),
+            model_policy_id=None if named is None else named.says("policy_id"),
             backend_outcome=None if verdict is None else verdict.outcome,
         )
 

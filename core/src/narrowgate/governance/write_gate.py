@@ -11,7 +11,7 @@ from typing import Final
 import attrs
 
 from narrowgate.decisions import Usage
-from narrowgate.governance.cited import MAX_CHARACTERS, MAX_ITEMS, UNREADABLE, text_of
+from narrowgate.governance.cited import MAX_CHARACTERS, MAX_ITEMS, UNREADABLE, text_of, told_of
 from narrowgate.governance.gate import Gate, Judged
 from narrowgate.governance.observers import Observers
 from narrowgate.governance.privacy import is_exact
@@ -124,7 +124,7 @@ class WriteGate:
             operation_id=operation,
             scope_id=memory,
             subject=put.content.text,
-            evidence_refs=tuple(item.ref for item in put.evidence),
+            evidence_refs=tuple(map(told_of, put.evidence)),
             labels={"kind": put.content.kind},
             metadata={"candidates": 1, "evidence": len(put.evidence)},
         )

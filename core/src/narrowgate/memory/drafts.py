@@ -12,10 +12,10 @@ from functools import lru_cache
 from json.encoder import encode_basestring
 from typing import Final
 
-from narrowgate.errors import InputError, TextError
+from narrowgate.errors import InputError
 from narrowgate.values.entry import EntryContent, EntryDraft, Evidence, Put, Refused, Scalar
 from narrowgate.values.identity import check_id
-from narrowgate.values.text import normalise_reason, normalise_text
+from narrowgate.values.text import MAX_REF_BYTES, normalise_line, normalise_reason, normalise_text
 from narrowgate.values.times import parse_instant
 
 MAX_NAME_BYTES: Final = 128
@@ -32,9 +32,6 @@ MAX_EVIDENCE: Final = 256
 
 MAX_EVIDENCE_BYTES: Final = 65_536
 """The longest text of one piece of evidence, in UTF-8 bytes."""
-
-MAX_REF_BYTES: Final = 512
-"""The longest reference of evidence, in UTF-8 bytes."""
 
 _MAX_INTEGER: Final = 2**63 - 1
 
@@ -122,10 +119,7 @@ def _line(raw: object, what: str, max_bytes: int) -> str:
 
 
 def _checked_line(raw: object, what: str, max_bytes: int) -> str:
-    text = normalise_text(raw, what=what, max_bytes=max_bytes)
-    if "\n" in text or "\t" in text:
-        raise TextError("text-control", f"{what} must be one line without tabs")
-    return text
+    return normalise_line(raw, what=what, max_bytes=max_bytes)
 
 
 _known_line: Final = lru_cache(maxsize=1024)(_checked_line)

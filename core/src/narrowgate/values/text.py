@@ -13,6 +13,9 @@ MAX_TEXT_BYTES: Final = 8192
 MAX_REASON_POINTS: Final = 512
 """The longest change reason, in code points."""
 
+MAX_REF_BYTES: Final = 512
+"""The longest reference of evidence, in UTF-8 bytes."""
+
 _ALLOWED_CONTROLS: Final = frozenset("\n\t")
 
 
@@ -54,6 +57,18 @@ def _refuse_controls(text: str, what: str) -> None:
             raise TextError("text-surrogate", f"{what} has half a surrogate pair at position {position}: not valid Unicode")
         if category == "Cc" and char not in _ALLOWED_CONTROLS:
             raise TextError("text-control", f"{what} has the control character U+{ord(char):04X} at position {position}")
+
+
+def normalise_line(raw: object, *, what: str, max_bytes: int) -> str:
+    """Return `raw` as `normalise_text` does, where it is one line: the name of something.
+
+    Raises:
+        TextError: as `normalise_text`; a line feed or a tab is `text-control`.
+    """
+    text = normalise_text(raw, what=what, max_bytes=max_bytes)
+    if "\n" in text or "\t" in text:
+        raise TextError("text-control", f"{what} must be one line without tabs")
+    return text
 
 
 def normalise_reason(raw: str | None) -> str | None:

@@ -16,6 +16,7 @@ from narrowgate.decisions import (
     checked_many,
     code_of,
     cost_of,
+    name_of,
     total,
     unreported,
 )
@@ -38,7 +39,8 @@ class Asker:
         self._backend = backend
         self._batch_limit, concurrency = backend.batch_limit, backend.concurrency
         if not (_is_bound(self._batch_limit) and _is_bound(concurrency)):
-            text = f"decision backend {backend.policy_id!r} states a batch_limit or concurrency that is no whole number >= 1"
+            named = name_of(backend.policy_id)
+            text = f"decision backend {named!r} states a batch_limit or concurrency that is no whole number >= 1"
             raise RerankError(text, NO_USAGE, "invalid-bounds")
         self._workers = concurrency if max_concurrency is None else min(concurrency, max_concurrency)
         self._costs: list[Usage] = []
@@ -92,7 +94,8 @@ class Asker:
             raise self._failed(failures[0]) from failures[0]
         if len(answers) < len(batches):
             # On asyncio, whoever awaits a task that somebody cancelled is told CancelledError, as if it were its own.
-            text = f"decision backend {self._backend.policy_id!r} ended a call as cancelled, and nobody had cancelled it"
+            named = name_of(self._backend.policy_id)
+            text = f"decision backend {named!r} ended a call as cancelled, and nobody had cancelled it"
             raise RerankError(text, self.usage, "cancelled")
         return [result for place in range(len(batches)) for result in answers[place]]
 
@@ -118,7 +121,7 @@ class Asker:
     def _failed(self, error: BaseException) -> RerankError:
         # Only our own errors promise a message without content.
         detail = f": {error}" if isinstance(error, RecallError) else ""
-        text = f"decision backend {self._backend.policy_id!r} failed with {type(error).__name__}{detail}"
+        text = f"decision backend {name_of(self._backend.policy_id)!r} failed with {type(error).__name__}{detail}"
         return RerankError(text, self.usage, code_of(error))
 
 

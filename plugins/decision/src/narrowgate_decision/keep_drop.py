@@ -7,7 +7,15 @@ from typing import Final
 
 import anyio
 
-from narrowgate.decisions import RERANK_KIND, RERANK_QUESTION, DecisionOutcome, DecisionRequest, DecisionResult, spending
+from narrowgate.decisions import (
+    RERANK_KIND,
+    RERANK_QUESTION,
+    DecisionOutcome,
+    DecisionRequest,
+    DecisionResult,
+    name_of,
+    spending,
+)
 from narrowgate.errors import RerankError
 from narrowgate.seams.ports import DecisionBackend
 from narrowgate.values.language import asked_in, language_of
@@ -87,7 +95,7 @@ class KeepDrop:
         with spending(lambda: asker.usage), anyio.move_on_after(self._settings.deadline):
             return await self._scan(scan, asker, query)
         raise RerankError(
-            f"decision backend {self._backend.policy_id!r} did not judge enough candidates within the deadline of "
+            f"decision backend {name_of(self._backend.policy_id)!r} did not judge enough candidates within the deadline of "
             f'{self._settings.deadline:g} s: raise `deadline` in [settings."decision.keep-drop"], or lower candidate_limit',
             asker.usage,
             "deadline",

@@ -9,7 +9,7 @@ import attrs
 from narrowgate.decisions import DecisionOutcome
 from narrowgate.governance.advice.desk import Answer, Desk
 from narrowgate.governance.advice.values import Applicability, ApplicabilityAdvice, ExperienceAdvice, Fit
-from narrowgate.governance.cited import gather
+from narrowgate.governance.cited import gather, told_of
 from narrowgate.governance.gate import Gate
 from narrowgate.governance.questions import Question
 from narrowgate.seams.ports import EntryStore
@@ -78,7 +78,7 @@ class Applying:
         answers: dict[int, Answer] = {}
         for place, item in enumerate(self.experiences):
             read = await gather(self.store, (item,))
-            question = attrs.evolve(self.about, subject="".join(read.texts), subject_refs=(item.ref,))
+            question = attrs.evolve(self.about, subject="".join(read.texts), subject_refs=(told_of(item),))
             if read.code is None:
                 questions[place] = question
             else:

@@ -10,7 +10,7 @@ from narrowgate.governance.advice.desk import Desk, in_shadow
 from narrowgate.governance.advice.handoff import Handoff
 from narrowgate.governance.advice.relations import Recall, Relations
 from narrowgate.governance.advice.values import ApplicabilityAdvice, HandoffAdvice, RelationsAdvice
-from narrowgate.governance.cited import Cited, as_evidence
+from narrowgate.governance.cited import Cited, as_evidence, told_of
 from narrowgate.governance.consumers import APPLICABILITY_KIND
 from narrowgate.governance.questions import Question
 from narrowgate.seams.ports import EntryStore
@@ -99,7 +99,7 @@ class Advice:
             operation_id=_operation(),
             scope_id=check_id(scope, "scope"),
             subject=normalise_text(claim, what="claim"),
-            evidence_refs=tuple(item.ref for item in cited),
+            evidence_refs=tuple(map(told_of, cited)),
             metadata={"evidence": len(cited)},
         )
         acting = not in_shadow(gates)
