@@ -115,7 +115,7 @@ def test_a_reader_that_goes_away_is_no_error(filled: Path, tmp_path: Path) -> No
 def test_interrupting_an_import_leaves_whole_batches(run: Run, db: Path, tmp_path: Path) -> None:
     """Ctrl-C in the middle ends with 130; what was committed is there, in whole batches, and the same command goes on."""
     notes = tmp_path / "many.jsonl"
-    total = 20 * BATCH
+    total = 100 * BATCH  # so many that the bar is seen before they are in, on a fast machine too
     notes.write_text(
         "".join(json.dumps({"id": f"a{n}", "text": f"note {n} on {n % 97} things"}) + "\n" for n in range(total))
     )
