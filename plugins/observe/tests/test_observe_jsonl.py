@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import stat
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -15,11 +18,13 @@ import pytest
 from observe_parts import START, observation
 
 from narrowgate import diagnose, load_config
+from narrowgate.governance.observers import observers
 from narrowgate.seams.observing import BatchSink
 from narrowgate.values.columns import COLUMNS, record_of
 from narrowgate_observe import files
 from narrowgate_observe.jsonl import JsonlSink, rotated
-from narrowgate_observe.settings import JsonlSettings
+from narrowgate_observe.log import LogSink
+from narrowgate_observe.settings import JsonlSettings, LogTarget
 
 pytestmark = pytest.mark.anyio
 
@@ -32,6 +37,11 @@ def read(path: Path) -> list[dict[str, Any]]:
 def everything(path: Path) -> list[str]:
     """Return the ids of all observations that are there, the oldest file first."""
     return [record["observation_id"] for part in (*rotated(path), path) for record in read(part)]
+
+
+def names(folder: Path) -> list[str]:
+    """Return what is in a folder."""
+    return sorted(part.name for part in folder.iterdir())
 
 
 def at_start() -> datetime:
@@ -144,6 +154,142 @@ async def test_a_full_disk_is_the_sinks_failure(tmp_path: Path) -> None:
         await JsonlSink(JsonlSettings(path=path), at_start).observe(observation())
 
 
+@pytest.mark.skipif(os.name == "nt", reason="no limits of that kind there")
+async def test_a_group_is_kept_whole_or_not_at_all(tmp_path: Path) -> None:
+    """What was counted as failed is not there in part, whatever fitted onto the disk."""
+    path = tmp_path / "observations.jsonl"
+    sink = JsonlSink(JsonlSettings(path=path), at_start)
+    await sink.observe(observation(0))
+    with small_files(path.stat().st_size * 3):
+        with pytest.raises(OSError, match="too large"):
+            await sink.observe_many([observation(number) for number in range(1, 6)])
+        await sink.observe(observation(7))
+    assert everything(path) == ["00000000", "00000007"]
+
+
+@contextmanager
+def small_files(size: int) -> Iterator[None]:
+    """Let no file of this process grow beyond a size, as a full disk does."""
+    import resource
+
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        signal.signal(signal.SIGXFSZ, handler)
+
+
+@pytest.mark.parametrize(
+    "name", ["a[1].jsonl", "a*.jsonl", "?.jsonl", "观察.jsonl", "观察 (2).tar.jsonl", "plain", ".hidden"]
+)
+async def test_any_name_is_rotated_and_no_other_file_is_touched(tmp_path: Path, name: str) -> None:
+    """What a shell or a pattern takes for more than a name is a name here; what looks alike is somebody else's."""
+    path = tmp_path / name
+    others = [
+        tmp_path / other
+        for other in (
+            "abc.20200101T000000000000Z-aaaaaa.jsonl",
+            "a.20200101T000000000000Z-aaaaaa.jsonl",
+            "a1.20200101T000000000000Z-aaaaaa.jsonl",
+            f"{path.stem}.2020T-mine-Z-notes{path.suffix}",
+            f"{path.stem}.20200101T000000000000Z-aaaaaa{path.suffix}.bak",
+        )
+    ]
+    for other in others:
+        other.write_text("mine\n", encoding="utf-8")
+    sink = JsonlSink(JsonlSettings(path=path, max_bytes=1, keep=2), at_start)
+    for number in range(6):
+        await sink.observe(observation(number))
+    assert everything(path) == ["00000003", "00000004", "00000005"]
+    assert len(rotated(path)) == 2
+    assert len(names(tmp_path)) == 3 + len(others)
+    assert {other.read_text(encoding="utf-8") for other in others} == {"mine\n"}
+
+
+async def test_a_clock_that_is_put_back_removes_the_oldest_all_the_same(tmp_path: Path) -> None:
+    """What was put aside last is not what goes first, although its time is earlier."""
+    path = tmp_path / "observations.jsonl"
+    now = START
+    sink = JsonlSink(JsonlSettings(path=path, max_bytes=1, keep=3, max_hours=1e6), lambda: now)
+    for number in range(6):
+        now = START - timedelta(days=number)
+        await sink.observe(observation(number))
+    assert everything(path) == ["00000002", "00000003", "00000004", "00000005"]
+
+
+async def test_the_current_folder_may_change(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A relative path means the file that it named when the sink was made."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "elsewhere").mkdir()
+    sink = JsonlSink(JsonlSettings(path=Path("observations.jsonl"), max_bytes=1), at_start)
+    log = LogSink(LogTarget.FILE, Path("log.jsonl"))
+    for number in range(2):
+        await sink.observe(observation(number))
+        await log.observe(observation(number))
+        monkeypatch.chdir(tmp_path / "elsewhere")
+    assert everything(tmp_path / "observations.jsonl") == ["00000000", "00000001"]
+    assert len(read(tmp_path / "log.jsonl")) == 2
+    assert names(tmp_path / "elsewhere") == []
+
+
+async def test_a_file_that_is_taken_away_is_begun_anew(tmp_path: Path) -> None:
+    """As a tool that rotates logs from outside does; nothing is written to a file that nobody can open."""
+    path = tmp_path / "observations.jsonl"
+    sink = JsonlSink(JsonlSettings(path=path), at_start)
+    await sink.observe(observation(0))
+    path.rename(tmp_path / "away.jsonl")
+    await sink.observe(observation(1))
+    assert (everything(path), len(read(tmp_path / "away.jsonl"))) == (["00000001"], 1)
+
+
+HOLDER = """
+import fcntl, sys
+file = open(sys.argv[1], "a")
+fcntl.flock(file, fcntl.LOCK_EX)
+print("holds", flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.mark.skipif(os.name == "nt", reason="no locks of that kind there")
+@pytest.mark.parametrize("kind", ["jsonl", "log"])
+async def test_a_process_that_hangs_on_the_file_hangs_nobody_else(
+    tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The write fails in the end, closing ends, no thread is left behind that would keep the application from its end."""
+    monkeypatch.setattr(files, "PATIENCE", 0.05)
+    path = tmp_path / "observations.jsonl"
+    sink: Any = JsonlSink(JsonlSettings(path=path)) if kind == "jsonl" else LogSink(LogTarget.FILE, path)
+    with holding(path) as holder:
+        async with observers([(kind, sink)]) as fan_out:
+            await fan_out.publish(observation(0))
+        assert fan_out.health() == {
+            f"sink.{kind}.taken": 0,
+            f"sink.{kind}.failed": 1,
+            f"sink.{kind}.lost": 0,
+            f"sink.{kind}.last_failure": "TimeoutError",
+        }
+        holder.communicate("")
+        await sink.observe(observation(1))
+    assert len(read(path)) == 1
+
+
+@contextmanager
+def holding(path: Path) -> Iterator[subprocess.Popen[str]]:
+    """Let another process hold a file until it is told otherwise."""
+    command = [sys.executable, "-c", HOLDER, str(path)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == "holds\n"
+        try:
+            yield holder
+        finally:
+            holder.kill()
+
+
 @pytest.mark.skipif(os.name == "nt", reason="modes are those of Unix")
 async def test_files_are_private(tmp_path: Path) -> None:
     """Who asked what is nobody else's business."""
@@ -181,6 +327,22 @@ def test_two_processes_share_a_path(tmp_path: Path) -> None:
     found = [(record["operation_id"], record["observation_id"]) for part in (*rotated(path), path) for record in read(part)]
     assert sorted(found) == sorted((tag, f"{number:08}") for tag in "xy" for number in range(600))
     assert len(rotated(path)) > 5
+
+
+@pytest.mark.skipif(os.name == "nt", reason="without a lock each of them may rotate there")
+@pytest.mark.parametrize("keep", [0, 1000])
+def test_two_processes_put_a_file_aside_once(tmp_path: Path, keep: int) -> None:
+    """Each file that was put aside is as full as it may be, so that `keep` of them hold what they promise; and where none is
+    kept, no write goes to a file that is being removed."""
+    path = tmp_path / "observations.jsonl"
+    most = len(files.lines_of([record_of(observation(operation_id="x"))] * 12))
+    script = WRITER.replace("max_bytes=50_000", f"max_bytes={most}").replace("keep=1000", f"keep={keep}")
+    command = [sys.executable, "-c", script, str(Path(__file__).parent), str(path)]
+    pair = [subprocess.Popen([*command, tag]) for tag in "xy"]
+    assert [process.wait() for process in pair] == [0, 0]
+    parts = [len(read(part)) for part in rotated(path)]
+    assert parts == ([12] * (1200 // 12 - 1) if keep else [])
+    assert len(read(path)) == 12
 
 
 def test_the_path_must_be_said_and_writable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -115,7 +115,7 @@ class Telemetry:
         for provider in self._providers:
             force_flush = getattr(provider, "force_flush", None)
             if force_flush is not None:
-                await anyio.to_thread.run_sync(force_flush)
+                await anyio.to_thread.run_sync(force_flush, abandon_on_cancel=True)  # an exporter may hang
 
     def _span(self, observation: DecisionObservation, record: dict[str, Any]) -> None:
         said = {f"narrowgate.{name}": record[name] for name in _SPAN_COLUMNS if record[name] is not None}

@@ -45,7 +45,8 @@ class LogSink:
     """
 
     def __init__(self, to: LogTarget, path: Path | None = None) -> None:
-        self._to, self._path = to, path
+        self._to = to
+        self._path = None if path is None else path.absolute()  # the current folder may change
 
     async def observe(self, observation: DecisionObservation) -> None:
         """See `ObservationSink`."""
@@ -53,13 +54,13 @@ class LogSink:
         if self._to is LogTarget.LOGGING:
             _log(event)
         else:
-            # A pipe that nobody reads, or a slow disk, must not stop the event loop.
-            await anyio.to_thread.run_sync(self._write, lines_of([event]))
+            # A pipe that nobody reads, or a slow disk, must stop neither the event loop nor the application's end.
+            await anyio.to_thread.run_sync(self._write, lines_of([event]), abandon_on_cancel=True)
 
     async def flush(self) -> None:
         """See `ObservationSink`."""
         if self._to is LogTarget.STDERR:
-            await anyio.to_thread.run_sync(sys.stderr.flush)
+            await anyio.to_thread.run_sync(sys.stderr.flush, abandon_on_cancel=True)
 
     def _write(self, line: bytes) -> None:
         if self._path is not None:
