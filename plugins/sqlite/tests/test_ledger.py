@@ -303,6 +303,54 @@ async def test_a_damaged_ledger_is_refused(file: Path) -> None:
     assert caught.value.code == "corrupt"
 
 
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "UPDATE observations SET rest = '{'",
+        "UPDATE observations SET rest = '[]'",
+        "UPDATE observations SET rest = '{}'",
+        "UPDATE observations SET rest = json_set(rest, '$.subject_refs', 1)",
+        "UPDATE observations SET rest = json_set(rest, '$.redactions', 'x')",
+        "UPDATE observations SET rest = json_set(rest, '$.metadata.candidates', 1.5)",
+        "UPDATE observations SET numbers = x'00'",
+        "UPDATE observations SET numbers = CAST(numbers || numbers AS BLOB)",
+        "UPDATE observations SET numbers = CAST(substr(numbers, 1, 16) || x'000000000000f07f' || zeroblob(56) AS BLOB)",
+        "UPDATE observations SET kind = 99",
+        "UPDATE observations SET at = 9223372036854775807",
+        "UPDATE observations SET scope_id = CAST(x'ff' AS TEXT)",
+        "UPDATE kinds SET labels = '{' || id",
+        "UPDATE kinds SET labels = json_object('id', id)",
+        "UPDATE kinds SET labels = json_set(labels, '$.mode', id)",
+        "UPDATE kinds SET labels = json_set(labels, '$.used_fallback', id)",
+        "UPDATE kinds SET labels = replace(labels, '0.25', 'Infinity')",
+        "UPDATE kinds SET labels = replace(labels, 'shadow', 'sha' || char(27) || 'dow')",
+    ],
+)
+async def test_rows_that_no_ledger_writes_are_damage(file: Path, sql: str) -> None:
+    """Of whole pages with a wrong content: told as damage with the file's name, and not as a fault of whoever reads."""
+    async with opened(file) as ledger:
+        await ledger.observe_many(SIX)
+    make(file, sql)
+    async with opened(file) as ledger:
+        with pytest.raises(StoreError) as caught:
+            await ledger.records()
+        assert (caught.value.code, str(file) in str(caught.value)) == ("corrupt", True)
+        with pytest.raises(StoreError):
+            await ledger.named([item.observation_id for item in SIX])
+
+
+async def test_a_gap_in_the_places_costs_nothing(file: Path) -> None:
+    """Places rise with gaps, however wide one may be."""
+    async with opened(file) as ledger:
+        await ledger.observe_many(SIX[:3])
+    make(file, "UPDATE observations SET id = 9223372036854775000 WHERE id = 3")
+    async with opened(file) as ledger:
+        await ledger.observe_many(SIX[3:])
+        assert len((await ledger.columns(["latency_ms"]))["latency_ms"]) == 6
+        assert sum(tally.count for tally in await ledger.tallies(["attempt"])) == 6
+        assert len(await ledger.records()) == 6
+
+
 async def test_a_full_disk_fails_the_sink_and_is_counted(file: Path) -> None:
     """What cannot be kept is refused with a clear error; when there is room again, the file says how much was missed."""
     async with opened(file) as ledger:

@@ -89,8 +89,15 @@ def micros(moment: datetime) -> int:
 
 
 def moment_of(at: int) -> datetime:
-    """Return the moment of so many microseconds since 1970."""
-    return _EPOCH + timedelta(microseconds=at)
+    """Return the moment of so many microseconds since 1970.
+
+    Raises:
+        CorruptError: there is no such moment.
+    """
+    try:
+        return _EPOCH + timedelta(microseconds=at)
+    except OverflowError:
+        raise apsw.CorruptError("a row was made at no moment") from None
 
 
 def _count(number: int | None) -> int:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Mapping, Sequence
+from functools import lru_cache
+from math import isfinite, isnan
 from typing import Any, Final
 
 import apsw
@@ -12,7 +14,7 @@ import numpy as np
 from narrowgate.errors import InputError
 from narrowgate.seams.observing import Coded, Selection, Tally
 from narrowgate.values.columns import BY_NAME, COLUMNS, ColumnType, time_text
-from narrowgate_sqlite._ledger_file import NUMBERS, micros, moment_of
+from narrowgate_sqlite._ledger_file import KIND, NUMBERS, REST, micros, moment_of
 from narrowgate_sqlite._sql import fetch_rows, fetch_value
 
 _ROW: Final = np.dtype(list(NUMBERS))
@@ -60,7 +62,7 @@ def _record(labels: Mapping[str, Any], row: Sequence[Any]) -> dict[str, Any]:
     (numbers,) = np.frombuffer(packed, dtype=_ROW)
     known = {
         **labels,
-        **json.loads(rest),
+        **_rest(rest),
         "created_at": time_text(moment_of(at)),
         "observation_id": observation_id,
         "operation_id": operation_id,
@@ -69,13 +71,54 @@ def _record(labels: Mapping[str, Any], row: Sequence[Any]) -> dict[str, Any]:
     }
     for name, kind in NUMBERS[2:]:
         value = numbers[name].item()
-        missing = value != value if kind == "<f8" else value < 0  # NaN is what is not itself
+        missing = isnan(value) if kind == "<f8" else value < 0
+        if not missing and not isfinite(value):
+            raise ValueError(f"{name} is none")
         known[name] = None if missing else value
     return {column.name: known.get(column.name) for column in COLUMNS}
 
 
 def _kinds(db: apsw.Connection) -> dict[int, Mapping[str, Any]]:
-    return {int(number): json.loads(labels) for number, labels in fetch_rows(db, "SELECT id, labels FROM kinds")}
+    return {int(number): _labels(labels) for number, labels in fetch_rows(db, "SELECT id, labels FROM kinds")}
+
+
+@lru_cache(maxsize=4096)
+def _labels(said: str) -> Mapping[str, Any]:
+    """Return the columns of a kind.
+
+    Raises:
+        ValueError: it lacks one, or one is not what that column holds.
+    """
+    labels: dict[str, Any] = json.loads(said)
+    for name in KIND:
+        column, value = BY_NAME[name], labels.get(name)
+        if not (value is None and column.optional) and not _fits(column.type, value):
+            raise ValueError(f"{name} is none")
+    return labels
+
+
+def _fits(column: ColumnType, value: object) -> bool:
+    if column is ColumnType.REAL:
+        return isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value)
+    return isinstance(value, bool if column is ColumnType.FLAG else str)
+
+
+def _rest(said: str) -> Mapping[str, Any]:
+    """Return the references and counts of a row.
+
+    Raises:
+        ValueError: they are none.
+    """
+    rest: dict[str, Any] = json.loads(said)
+    for name in REST:
+        value = rest[name]
+        if BY_NAME[name].type is ColumnType.TEXTS:
+            sound = isinstance(value, list) and all(isinstance(item, str) for item in value)
+        else:
+            sound = isinstance(value, dict) and all(type(number) is int for number in value.values())
+        if not sound:
+            raise ValueError(f"{name} are none")
+    return rest
 
 
 def _wanted(kinds: Mapping[int, Mapping[str, Any]], selection: Selection) -> list[int]:
@@ -151,8 +194,11 @@ def _numbers(db: apsw.Connection, selection: Selection) -> Any:
         return np.empty(0, dtype=_ROW)
     last = fetch_value(db, "SELECT max(id) FROM observations")
     parts = []
-    for start in range(first, last + 1, _CHUNK):
-        packed = fetch_value(db, _PACKED.format("id BETWEEN ? AND ?"), (start, start + _CHUNK - 1))
+    start: int | None = first
+    while start is not None:
+        end = min(start + _CHUNK - 1, last)
+        packed = fetch_value(db, _PACKED.format("id BETWEEN ? AND ?"), (start, end))
+        start = fetch_value(db, "SELECT min(id) FROM observations WHERE id > ?", (end,))
         if packed is not None:
             if len(packed) % _ROW.itemsize:
                 raise apsw.CorruptError("a packed row has another length")

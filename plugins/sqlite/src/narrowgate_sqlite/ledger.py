@@ -12,7 +12,7 @@ import anyio
 import anyio.to_thread
 import apsw
 
-from narrowgate.errors import InputError, StoreError
+from narrowgate.errors import InputError, NarrowgateError, StoreError
 from narrowgate.seams.observing import Selection, Tally
 from narrowgate.values.observation import DecisionObservation
 from narrowgate_sqlite import _ledger_file as _file
@@ -119,7 +119,7 @@ class SqliteLedger:
         if not self._place.exists():
             return await anyio.to_thread.run_sync(_of_empty, work)
         engine = await self._opened()
-        return await engine.read(lambda reader: work(reader.db))
+        return await engine.read(lambda reader: _sound(work, reader.db))
 
     async def _opened(self) -> Engine:
         async with self._opening:
@@ -160,6 +160,16 @@ class SqliteLedger:
         """Close the file."""
         if self._engine is not None:
             await anyio.to_thread.run_sync(self._engine.close)
+
+
+def _sound(work: Callable[[apsw.Connection], T], db: apsw.Connection) -> T:
+    """Return what `work` gives; rows that no ledger writes are damage, wherever reading them comes to grief."""
+    try:
+        return work(db)
+    except NarrowgateError:
+        raise
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
+        raise apsw.CorruptError("a row holds what no ledger writes") from None
 
 
 def _of_empty(work: Callable[[apsw.Connection], T]) -> T:
